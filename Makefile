@@ -43,6 +43,10 @@ demo: .venv/run  ## one explained sentence, then the geco study at small scale, 
 tour: .venv/run  ## the figures of the published runs, drawn again from committed tables, into outputs/tour (a minute) [STUDY=geco]
 	$(BIN)/python tools/tour.py $(if $(filter command line,$(origin STUDY)),$(STUDY))
 
+.PHONY: paper_figures
+paper_figures: .venv/run  ## the same, and the assay's, as a paper prints them: PDF, SVG and caption, into outputs/paper_figures (a minute) [STUDY=geco]
+	$(BIN)/python tools/paper_figures.py $(if $(filter command line,$(origin STUDY)),$(STUDY))
+
 .venv/check: .venv/test requirements/check.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/check.txt
 	touch $@
@@ -66,8 +70,8 @@ arithmetic: .venv/test  ## how far the numbers move with other instructions: eve
 	$(BIN)/python tools/spread.py outputs/arithmetic/{avx2,native,narrow,two_threads}
 
 .PHONY: test-more
-test-more: .venv/more  ## what needs an extra or a browser: the wheel in a fresh environment, the review page, make lab
-	$(BIN)/python -m pytest tests -m more -p no:nbval -o addopts="--import-mode=importlib -p lib.same_numbers -q --strict-markers"
+test-more: .venv/more  ## what needs an extra, a browser or long: the wheel in a fresh environment, the site, the papers' settings [JOBS=2]
+	$(BIN)/python tools/suite.py --more --jobs $(JOBS)
 
 geco lm_saliency cebab implicit_bias assay: export TOUCHSTONE_STRICT ?= $(STRICT)
 ASKED = --scale $(SCALE) $(if $(STAGE),--stage $(STAGE)) $(if $(FORCE),--force) $(if $(filter command line,$(origin JOBS)),--jobs $(JOBS))
@@ -89,7 +93,7 @@ implicit_bias: .venv/run  ## the same for the study of implicit gender bias
 	$(BIN)/touchstone run $@ $(ASKED)
 
 .PHONY: assay
-assay: .venv/run  ## the same for the assay: one explainer against every truth [SCALE=small|hub]
+assay: .venv/run  ## the same for the assay: one explainer against every truth [SCALE=small|cpu|hub] [JOBS=2]
 	$(BIN)/touchstone run $@ $(ASKED)
 
 .PHONY: card
@@ -180,8 +184,9 @@ schematics: .venv/run  ## draw the schematics of notebooks and site anew (docs/s
 	$(BIN)/python tools/schematics.py
 
 .PHONY: form
-form: .venv/run  ## the form figures of this repository beside their aims
+form: .venv/run  ## the form figures of this repository beside their aims, and how each notebook reads
 	$(BIN)/python tools/form.py
+	$(BIN)/python tools/edition.py
 
 .PHONY: lock
 lock: .venv/run  ## write the pins again after editing pyproject.toml (UPGRADE=1: everything at its newest version)

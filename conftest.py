@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from lib.core.arithmetic import in_force, processor
+from lib.core.notebooks import find_sources
 from lib.core.warm import WarmKernels, can_fork, kernel_manager
 
 _temporary = pytest.StashKey[str]()
@@ -49,7 +50,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """The comparison of what the notebooks wrote comes last; results pages get their tables.
+    """The notebooks in their order, then the comparison of what they wrote; results pages get
+    their tables.
 
     Several notebooks get kernels that are forked with the large libraries loaded.
     """
@@ -59,7 +61,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.stash[_kernels] = WarmKernels()
         manager = kernel_manager(config.stash[_kernels], nbval.kernel.KernelManager)
         nbval.kernel.KernelManager = manager
-    items.sort(key=lambda item: item.path.name == "test_reference.py")
+    place = {path.with_suffix(".ipynb"): i for i, path in enumerate(find_sources(), 1)}
+    items.sort(key=lambda item: (item.path.name == "test_reference.py", place.get(item.path, 0)))
     pages = {item.path for item in items if "reference" in item.path.parts}
     for page in sorted(pages):  # outputs/reference/<study>/cpu/05_figures.ipynb
         from results import prepare  # tools/results.py; here, so that other tests do not load it

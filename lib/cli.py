@@ -61,14 +61,14 @@ def unit(arguments: Sequence[str]) -> int:
     parser.add_argument("keys", nargs="*", metavar="KEY", help="stage/name, as the list has it")
     parser.add_argument("--stage", default="", help="list this stage alone")
     parser.add_argument(
-        "--table", action="store_true", help="key, batch, seconds, gigabytes as TSV"
+        "--table", action="store_true", help="key, batch, seconds, gigabytes, needs as TSV"
     )
-    chosen = parser.parse_args(arguments)
+    chosen, head = parser.parse_args(arguments), "key\tbatch\tseconds\tgigabytes\tneeds"
     if (listing := _listing(chosen.study)) is None:
         if chosen.table:  # nothing to compute apart
-            print("key\tbatch\tseconds\tgigabytes")
+            print(head)
             return 0
-        listing_theirs = ", ".join(filter(_lists_units, STUDIES))
+        listing_theirs = ", ".join(filter(_lists_units, (*STUDIES, "assay")))
         raise TouchstoneError(
             f"{chosen.study} does not list its units; write one of {listing_theirs}"
         )
@@ -91,14 +91,14 @@ def unit(arguments: Sequence[str]) -> int:
         for key in chosen.keys:
             job_named(jobs, key).compute()
         if chosen.table:
-            print("key\tbatch\tseconds\tgigabytes")
+            print(head)
         for name, batch in ({} if chosen.keys else batches(jobs)).items():
             for job in batch:
-                about = f"{job.seconds:.0f}", f"{job.gigabytes:.1f}"
+                about = f"{job.seconds:.0f}", f"{job.gigabytes:.1f}", " ".join(job.needs)
                 print(
                     "\t".join((job.key, name, *about))
                     if chosen.table
-                    else f"{job.key}  {about[0]} s  {about[1]} GB  {' '.join(job.needs)}"
+                    else f"{job.key}  {about[0]} s  {about[1]} GB  {about[2]}"
                 )
     return 0
 
@@ -119,6 +119,7 @@ def merge(arguments: Sequence[str]) -> int:
 def plan(arguments: Sequence[str]) -> int:
     """say what a parameter file will cost before it runs"""
     from .core.runner import plan_jobs
+    from .core.stage import MANIFEST
 
     parser = argparse.ArgumentParser(prog="touchstone plan", description=plan.__doc__)
     add = parser.add_argument
@@ -127,14 +128,30 @@ def plan(arguments: Sequence[str]) -> int:
     add("--rows-from", default="", help="the scale whose stage 01 has the rows (the same)")
     add("--rounds", type=int, default=3, help="how often a training is timed (default: 3)")
     chosen = parser.parse_args(arguments)
-    stages = plan_jobs(chosen.study, chosen.scale)
-    if chosen.study == "geco":  # said before torch is imported
+    stages, rows = plan_jobs(chosen.study, chosen.scale), chosen.rows_from or chosen.scale
+    about = "counted from its units; nothing is computed"
+    if chosen.study == "geco":
         about = "a sample of each training and method is timed here, which takes minutes"
-        print(f"geco at scale {chosen.scale}: {about}; the sum follows", flush=True)
-        os.environ.setdefault("TOUCHSTONE_PROGRESS", "1")
-    from .studies.geco import plan as planner
+    # said before torch is imported
+    print(f"{chosen.study} at scale {chosen.scale}: {about}; the sum follows", flush=True)
+    if not (outputs_root() / chosen.study / rows / stages[0].stage / MANIFEST).is_file():
+        raise TouchstoneError(
+            f"what runs depends on the rows of {stages[0].stage}, which has not been completed at "
+            f"scale {rows}; run `touchstone run {chosen.study} --scale {rows} "
+            f"--stage {stages[0].stage}` first: it trains nothing"
+        )
+    if chosen.study == "geco":
+        from .studies.geco import plan as planner
 
-    return planner.main(chosen, stages)
+        os.environ.setdefault("TOUCHSTONE_PROGRESS", "1")
+        return planner.main(chosen, stages)
+    if (listing := _listing(chosen.study)) is None:
+        raise TouchstoneError(f"{chosen.study} does not list its units, so nothing can be counted")
+    from .core.planned import planned, print_planned
+
+    beside = getattr(import_module(_module_of_jobs(chosen.study)), "BESIDE", {})
+    print_planned(*planned(listing, stages, rows, beside))
+    return 0
 
 
 def dataset(arguments: Sequence[str]) -> int:
@@ -407,7 +424,7 @@ def _listing(study: str) -> Any:
 
 
 def _lists_units(study: str) -> bool:
-    return study in STUDIES and find_spec(_module_of_jobs(study)) is not None
+    return study in (*STUDIES, "assay") and find_spec(_module_of_jobs(study)) is not None
 
 
 def _module_of_jobs(study: str) -> str:

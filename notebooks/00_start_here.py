@@ -11,7 +11,7 @@
 # ---
 
 # %% [markdown] tags=["slide"]
-# # Start here: which words made the model say that, and how would we know?
+# # Start here: which words made a model decide, and how would we know?
 #
 # Somebody hands a sentence to a language model, and the model says: this is about a woman. Which words told it so?
 # Tools that explain models answer with a number for every word. Orange words speak for the answer, violet ones against
@@ -19,33 +19,48 @@
 #
 # ![One sentence in three rows: "She leaves it to her daughter to tell her mother." First row, the words that we changed: She, leaves, her, daughter, her, mother. Second row, what Integrated Gradients says: most on the first "her" (+0.37), then the second "her" (+0.24) and "daughter" (+0.11); 91 % on changed words. Third row, what a rule says that sees no model: all on "She", the first pronoun; 100 % on changed words.](../outputs/reference/start_here/sentence.png)
 #
-# The first row shows the only words that can carry evidence. We know them, because we made them: we wrote the same sentence about a man and about a
-# non-binary person, and six words had to change. The second row is a popular method, and it does well. The third is a
-# rule that anybody can follow with the computer switched off: point at the first pronoun. By our simplest score it does better.
+# The first row shows the only words that can carry evidence. We know them, because we made them. We wrote the same
+# sentence about a man and about a non-binary person, and six words had to change.
 #
-# So an explanation can point at the right words and still tell us nothing about the model. How would we notice? In
-# the next minute you make this picture yourself, step by step. Once installed, that needs no download, no GPU, and no idea yet of what
-# an *attribution* is.
+# The second row is a popular method, and it does well. The third is a rule that anybody can follow with the computer
+# switched off: point at the first pronoun. All of its weight lies on a changed word, so by this measure it does better.
 #
-# Next: [GECO, stage 1](geco/01_data_generation.ipynb)
+# So an explanation can point at the right words and still tell us nothing about the model. How would we notice? Below you
+# make this picture yourself. That needs no download and no GPU.
+#
+# ## What we found
+#
+# This notebook is one sentence. The studies behind it have many, and three of their findings are:
+#
+# - **Good methods point at the right words. So does a rule that never looks at the model.**
+#   [See the figure](../outputs/reference/geco/cpu/05_figures.ipynb)
+# - **A published winner can lose against silence.** By one of three measures, the best method of the CEBaB paper has a
+#   larger error than the answer *nothing ever changes*. [See which](../outputs/reference/cebab/cpu/05_figures.ipynb)
+# - **A model that is fine-tuned on sentences with swapped pronouns treats *he* and *she* more equally.**
+#   [See by how much](../outputs/reference/implicit_bias/cpu/05_figures.ipynb)
+#
+# Each page says how sure we are. Next: [GECO, stage 1](geco/01_data_generation.ipynb)
 
 # %% [markdown] tags=["slide"]
 # ## You will see
 #
 # - **one sentence**, written in three ways, so that we know which of its words carry the evidence;
 # - **one model**, trained in front of you, that tells the three ways apart;
-# - **one attribution**: a number for every word of the sentence, which says how much the word moved the model;
+# - **one attribution**: a number for every word, which says how much the word moved the model;
 # - **one metric**: a single number for how well the attribution points at the words that we know to matter;
-# - **one floor**: what the same number is for a rule that never looks at the model.
+# - **one floor**: the same number for a rule that never looks at the model.
 #
-# That is the whole idea of this repository. The rest is doing it carefully, for four published studies.
+# That is the whole idea of this repository. The studies do it carefully.
 #
 # **You can then** compute mass accuracy by hand, and say why a number needs a floor beside it. **You need** to know
-# what a probability is. **Time:** 15 minutes to read, under a minute to run, 20 minutes for the exercises.
+# what a probability is. **Time:** 15 minutes to read, under a minute to run, [20 minutes for
+# the exercises](../docs/course/exercises/start_here.md#00-start-here).
 #
 # | In | Out |
 # |---|---|
 # | `geco/material/labels.yaml`: labelled sentences about characters of novels, written for this repository | `accuracy.csv`, `probabilities.csv`, `attribution.csv`, `completeness.csv`, `mass_accuracy.csv`, `your_own.csv`, the picture `sentence.png` |
+#
+# A word that you do not know is in the [glossary](../docs/glossary.md).
 
 # %%
 import lib.same_numbers  # first: the same instructions on every processor
@@ -55,6 +70,7 @@ import numpy as np
 import pandas as pd
 
 from lib.attribution import explain
+from lib.core.notebooks import show_table
 from lib.core.paths import material
 from lib.core.seeds import pick_device, set_up
 from lib.core.stage import open_stage
@@ -69,7 +85,8 @@ from lib.training.transfer import Trainer
 # %% [markdown]
 # ## Settings
 #
-# Every notebook here has one cell like the next one. It holds all the numbers that you may want to change.
+# Every notebook here has one cell like the next one. It holds the settings of the data and
+# of the explanation. Two more, `epochs` and `lr` (the learning rate), stand where the model is fine-tuned.
 
 # %% tags=["parameters"]
 seed = 0  # of every random choice
@@ -78,32 +95,33 @@ n_train = 40  # sentences to learn from, each in three forms
 n_test = 20  # sentences to test on, each in three forms
 n_steps = 50  # points on the path of the attribution method
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## One sentence
 #
-# We have some labelled sentences from plot summaries of novels. Each one is about a person, and a label says what
-# becomes of each word in a female (F), a male (M) and a non-binary (NB) form. This is ours for today. We keep it away
-# from the training.
+# We have sentences from plot summaries of novels, each about a person. For each we wrote down how every word reads in a
+# female (F), a male (M) and a non-binary (NB) form. The sentence below is our example, so we keep it away from the
+# training.
 
-# %%
+# %% tags=["slide"]
 set_up(seed, n_threads)
 stage = open_stage("start_here", "", "")
 labels = read_labels(material("geco") / "labels.yaml")
 rows = labelled_rows(list(labels.values()), "all")
-ours = rows[
-    rows["sentence_idx"] == list(labels).index("north_and_south-02")
-].reset_index(drop=True)
+number = list(labels).index("north_and_south-02")
+ours = rows[rows["sentence_idx"] == number].reset_index(drop=True)
 print(f"{len(labels)} labelled sentences, {len(rows)} rows")
-pd.DataFrame([*ours["sentence"], ours["ground_truth"][0]], index=[*CLASSES, "changes"])
+pd.DataFrame(
+    zip(*ours["sentence"], ours["ground_truth"][0]), columns=[*CLASSES, "changes"]
+).T
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # Look at the last line. A 1 marks a word that differs between the forms, a 0 a word that is the same in all three.
 #
 # Now comes the trick that everything rests on. If a model can tell the forms apart, **it can only do so by the words
 # marked 1**. *to*, *it* and *tell* are there in every form, so they cannot help. For once we know the right answer
 # before we ask for an explanation. The marks are called the **ground truth**.
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## One model
 #
 # The model is a *transformer*, a small one: all-MiniLM-L6-v2, which somebody else has trained on a billion pairs of
@@ -113,98 +131,92 @@ pd.DataFrame([*ours["sentence"], ours["ground_truth"][0]], index=[*CLASSES, "cha
 # We give it a few dozen sentences to learn from, and test it on others.
 
 # %%
-names = np.random.default_rng(seed).permutation(
-    [i for i in rows["sentence_idx"].unique() if i != ours["sentence_idx"][0]]
-)
+others = [i for i in rows["sentence_idx"].unique() if i != number]
+names = np.random.default_rng(seed).permutation(others)
 train = rows[rows["sentence_idx"].isin(names[:n_train])].reset_index(drop=True)
-test = rows[rows["sentence_idx"].isin(names[n_train : n_train + n_test])].reset_index(
-    drop=True
-)
-print(
-    f"{len(train)} rows to learn from, {len(test)} to test on, classes {', '.join(CLASSES)}"
-)
+test = rows[rows["sentence_idx"].isin(names[n_train : n_train + n_test])]
+test = test.reset_index(drop=True)
+print(f"{len(train)} rows to learn from, {len(test)} to test on")
 
 # %% [markdown]
-# Three classes of equal size: somebody who guesses is right one time in three. What share of the test rows does our
+# The three classes have equal size, so a guess is right one time in three. What share of the test rows does our
 # model get right, after forty passes over the training rows?
 
 # %% tags=["nbval-ignore-output"]
 trainer = Trainer("all-MiniLM-L6-v2", "", pick_device("cpu"))
-found = trainer.train(
-    "C",
-    seed,
-    train,
-    pd.concat([test, ours], ignore_index=True),
-    CLASSES,
-    Settings(epochs=40, lr=0.01, batch_size=32),
-)
-model, tested = found.model, found.predictions
-is_ours = tested["sentence_idx"] == ours["sentence_idx"][0]
+asked = pd.concat([test, ours], ignore_index=True)
+settings = Settings(epochs=40, lr=0.01, batch_size=32)
+trained = trainer.train("C", seed, train, asked, CLASSES, settings)
+model, tested = trained.model, trained.predictions
+is_ours = tested["sentence_idx"] == number
 accuracy = (tested["predicted"] == tested["target"])[~is_ours].mean()
-stage.table(
-    "accuracy",
-    pd.DataFrame({"who": ["guessing", "the model"], "accuracy": [1 / 3, accuracy]}),
-)
+right = pd.DataFrame({"who": ["guessing", "the model"], "accuracy": [1 / 3, accuracy]})
+show_table(stage.table("accuracy", right), {"who": "who", "accuracy": "share right"})
 
 # %% [markdown]
 # It has learnt something. And our own sentence? Here is what the model says of its three forms.
 
-# %% tags=["nbval-ignore-output"]
-probabilities = tested[is_ours][[f"p_{name}" for name in CLASSES]].reset_index(
-    drop=True
+# %% tags=["nbval-ignore-output", "slide"]
+columns = {f"p_{name}": f"probability of {name}" for name in CLASSES}
+probabilities = tested.loc[is_ours, list(columns)].reset_index(drop=True)
+probabilities = stage.table(
+    "probabilities", probabilities.assign(form=list(CLASSES)), 2
 )
-stage.table("probabilities", probabilities.assign(form=list(CLASSES)), digits=2)
+show_table(probabilities, {"form": "form"} | columns)
 
-# %% [markdown]
-# Each line is one form, each number a probability. The model takes the female form for female, with some confidence.
-# **Why?** It cannot tell us. It is six layers of sums and products over twenty million learnt numbers. So people have
-# invented methods that ask from outside.
+# %% [markdown] tags=["slide"]
+# For each form the model gives the right class the highest probability. **Why?** It cannot tell us. It is six layers of
+# sums and products over twenty million learnt numbers. So people have invented methods that explain it from outside.
 #
 # ## One attribution
 #
 # An **attribution method** gives every word a number: how much did this word move the model towards its answer?
 # Positive means *towards*, negative means *away from*, zero means *made no difference*.
 #
-# The method that we use is called **Integrated Gradients**. It starts from the empty sentence, in which every word is
-# blank, walks in small steps to the real one, and at every step asks: if I go on a little, how much does the
-# probability of F rise, and through which word? It adds up what each word contributed on the way. One line is enough
-# to call it. **Before you look:** the picture at the top shows the scores of all eleven words. What should they add up
-# to?
-
-# %% tags=["nbval-ignore-output"]
-explained = explain(model, ours, "Integrated Gradients", {"n_steps": n_steps}).iloc[0]
-words, scores, truth = (
-    explained["words"],
-    np.array(explained["scores"]),
-    np.array(ours["ground_truth"][0]),
-)
-table = pd.DataFrame({"word": words, "ground_truth": truth, "score": scores})
-stage.table("attribution", table)
-
-# %% [markdown]
-# The two *her* stand out, and *daughter* follows. *mother* gets nothing at all, although it says the same: the model
-# has made up its mind by other words. *leaves* is marked 1 as well and gets next to nothing, and that is fair:
-# *leaves* tells NB from the others (*they leave*), but F and M share it, so it is no sign of a female form.
+# Ours is called **Integrated Gradients**. To the model every word is a list of numbers. So we can start from an empty
+# sentence, in which every word is blank, and change the numbers in small steps into those of the real one. At each step
+# we measure how much the probability of F rises, and through which word. The score of a word is the sum of its parts.
+# We take fifty steps.
 #
-# Can we trust these numbers at all? There is one check that needs no opinion, and it answers the question above. The
-# walk began at the empty sentence and ended at the real one. So **the scores have to add up to the rise of the probability between the two**. This
-# property is called completeness, and the difference that is left is called *delta*.
+# **Before you look:** what should the scores of all eleven words add up to?
+
+# %% tags=["nbval-ignore-output", "slide"]
+method, truth = "Integrated Gradients", np.array(ours["ground_truth"][0])
+explained = explain(model, ours, method, {"n_steps": n_steps}).iloc[0]
+words, scores = explained["words"], np.array(explained["scores"])
+marks = ["changed" if is_truth else "" for is_truth in truth]
+row = {"words": words, "scores": scores, "marks": marks, "label": method}
+legend = {"changed": "a word that we changed"}
+figure, _ = plot_words(pd.DataFrame([row]), legend, "speaks for the female form")
+plt.show()
+table = pd.DataFrame({"word": words, "ground_truth": truth, "score": scores})
+_ = stage.table("attribution", table)
+
+# %% [markdown] tags=["slide"]
+# Both *her* have large scores, and *daughter* follows. The word *mother* gets nothing, although it tells the form as well.
+# The word *leaves* was changed, too, and gets next to nothing. That is fair: the F form and the M form both have *leaves*,
+# so it cannot tell them apart.
+#
+# ## Do the scores add up?
+#
+# Can we trust these numbers at all? One check needs no opinion, and it answers the question above. We began at the empty
+# sentence and ended at the real one. So **the scores have to add up to the rise of the probability between
+# the two**. This property is called completeness, and what is missing is called *delta*.
+#
+# ![The score on the way from an empty sentence to the real one rises by 1.00. The slopes at the middle of 3 equal steps, laid end to end, reach 1.34. The gap is +0.34; more steps make it smaller.](../docs/schematics/integrated_gradients.svg)
+#
+# In this drawing three steps are too few: their sum is too large by a third. Are fifty enough?
 
 # %% tags=["nbval-ignore-output"]
-rise = scores.sum() - explained["delta"]
-check = pd.DataFrame(
-    {
-        "what": ["sum of the scores", "rise of the probability", "delta"],
-        "value": [scores.sum(), rise, explained["delta"]],
-    }
-)
-assert abs(explained["delta"]) < 0.01, (
-    f"the scores miss the rise by {explained['delta']:.3f}; raise n_steps"
-)
-stage.table("completeness", check)
+delta = explained["delta"]
+values = [scores.sum(), scores.sum() - delta, delta]
+names = ["sum of the scores", "rise of the probability", "delta"]
+check = pd.DataFrame({"what": names, "value": values})
+assert abs(delta) < 0.01, f"the scores miss the rise by {delta:.3f}; raise n_steps"
+show_table(stage.table("completeness", check), {"what": "what", "value": "value"})
 
-# %% [markdown]
-# They agree.
+# %% [markdown] tags=["slide"]
+# They agree, so fifty steps are enough here.
 #
 # ## One metric
 #
@@ -217,54 +229,45 @@ stage.table("completeness", check)
 #
 # 1 means that all attention lies on words that matter, 0 means that none does.
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["nbval-ignore-output", "slide"]
 mass = np.abs(scores) / np.abs(scores).sum()
 by_hand = mass[truth == 1].sum()
-assert np.isclose(
-    by_hand, mass_accuracy(scores, truth)
-)  # the library's function agrees
-result = pd.DataFrame(
-    {
-        "explanation": ["Integrated Gradients", "noise, on average"],
-        "mass_accuracy": [by_hand, truth_share(truth)],
-    }
-)
-stage.table("mass_accuracy", result)
+assert np.isclose(by_hand, mass_accuracy(scores, truth))  # the library agrees
+values = {method: by_hand, "noise, on average": truth_share(truth)}
+result = pd.DataFrame(values.items(), columns=["explanation", "mass_accuracy"])
+columns = {"explanation": "explanation", "mass_accuracy": "mass accuracy"}
+show_table(stage.table("mass_accuracy", result), columns)
 
-# %% [markdown]
-# The second line is the important one. An "explanation" that gives all words the same, or that rolls dice, also
-# reaches a mass accuracy: the share of marked words in the sentence, here 6 of 11. We call such things **floors**. A
-# number without its floor beside it says little. Ours is well above: the explanation beats noise, and the model has
-# beaten guessing.
+# %% [markdown] tags=["slide"]
+# The second line is the important one. An explanation from random numbers also has a mass accuracy: on average the share
+# of marked words, here 6 of 11. Such a number is called a **floor**: what is reached without looking at the model. A result
+# without its floor beside it tells us little.
+#
+# Integrated Gradients is well above this floor, and the model is better than guessing.
 
 # %%
-assert by_hand > truth_share(truth), (
-    f"the mass accuracy is {by_hand:.2f}, and noise has {truth_share(truth):.2f}; raise n_train"
-)
-assert accuracy > 1 / 3, (
-    f"the accuracy is {accuracy:.2f}, that of a guess; raise n_train"
-)
+noise = truth_share(truth)
+assert by_hand > noise, f"mass accuracy {by_hand:.2f}, noise {noise:.2f}; raise n_train"
+assert accuracy > 1 / 3, f"accuracy {accuracy:.2f}, that of a guess; raise n_train"
 
 # %% [markdown] tags=["slide"]
 # ## One floor
 #
-# Noise is easy to beat. Here is a floor that is not: give everything to the first pronoun of the sentence. This rule
-# sees no model at all; in its place we hand in `None`. With its row, the picture from the top is complete.
+# Noise is easy to beat. The next floor is not: give everything to the first pronoun of the sentence. This rule uses no
+# model at all, so we pass `None` instead of one. Now we can draw the picture from the top.
 
 # %% tags=["slide"]
 rule = explain(None, ours, "First pronoun").iloc[0]["scores"]
+ours_says, rule_says = (mass_accuracy(part, truth) for part in (scores, rule))
 rows_shown = {
     "The words that we changed": None,
-    f"Integrated Gradients\n{mass_accuracy(scores, truth):.0%} on changed words": scores,
-    f"A rule: the first pronoun\n{mass_accuracy(rule, truth):.0%}, and sees no model": rule,
+    f"Integrated Gradients\n{ours_says:.0%} on changed words": scores,
+    f"A rule: the first pronoun\n{rule_says:.0%}, and sees no model": rule,
 }
-sentence = pd.DataFrame(
-    {"label": list(rows_shown), "scores": list(rows_shown.values())}
-)
-marks = ["changed" if is_truth else "" for is_truth in truth]
+sentence = pd.DataFrame(rows_shown.items(), columns=["label", "scores"])
 figure, _ = plot_words(
     sentence.assign(words=[words] * 3, marks=[marks] * 3),
-    marks={"changed": "a word that we changed"},
+    marks=legend,
     toward="speaks for the female form",
     title="An explanation points at the words that we changed. "
     "So does a rule without a model.",
@@ -273,10 +276,15 @@ stage.figure("sentence", figure)
 plt.show()
 
 # %% [markdown] tags=["slide"]
-# The rule points at *She* and at nothing else. *She* is marked 1, so its mass accuracy is 1, more than Integrated
-# Gradients reach. Yet it cannot tell us anything about the model, for it has never seen it. **A method that only does
-# as well as such a rule has not shown that it explains the model.** This is why floors stand beside every number in
-# this repository.
+# The rule points at *She* and at nothing else. *She* was changed, so the rule has a mass accuracy of 1, more than
+# Integrated Gradients. Yet it cannot tell us anything about the model, because it never used it.
+#
+# **A method that only does as well as such a rule has not shown that it explains the model.** One sentence may be
+# luck. Over many sentences it looks like this, in the study on the published data:
+#
+# ![mass accuracy on a scale from 0 to 1: first pronoun 0.98, Integrated Gradients 0.90, LIME 0.57, Saliency 0.44, random 0.23. first pronoun, random never look at the model. The best of them, 0.98, is the floor: a method below it has not shown that it explains the model.](../docs/schematics/floor.svg)
+#
+# This is why floors stand beside every result in this repository.
 #
 # ## Your own model
 #
@@ -287,78 +295,69 @@ plt.show()
 # from lib.doors import explain_texts, wrap
 # module = AutoModelForSequenceClassification.from_pretrained("path/or/name")
 # model = wrap(module, AutoTokenizer.from_pretrained("path/or/name"))
-# scores = explain_texts(model, ["She sings ."], "Integrated Gradients")  # or "LIME", "Kernel SHAP", "Occlusion", ...
+# scores = explain_texts(model, ["She sings ."], "Integrated Gradients")  # or "LIME"
 # ```
 #
-# `wrap` checks what it is given: without word embeddings, class scores, or a tokenizer that knows its words, it says so. It
-# also tries two texts: what explanations see must be what your model says of the plain text. The walk takes as many steps as it
-# needs for a delta of at most 1 %. We pretend that the model above is yours. The scores stand below the words, and again as plain
-# data in the table.
+# `wrap` checks your model first: from plain text and from word vectors it must compute the same answer. Integrated
+# Gradients takes as many steps as it needs for a delta of at most 1 %. Here we pretend that the model above is yours.
 
 # %% tags=["nbval-ignore-output", "slide"]
 mine = wrap(model.module, model.tokenizer, CLASSES)
-own = explain_texts(
-    mine,
-    ["She leaves it to her brother .", "He leaves it to his sister ."],
-    "Integrated Gradients",
-)
-labels = [f"{one.method}\nexplains {CLASSES[one.target]}" for one in own.itertuples()]
-figure, _ = plot_words(own.assign(label=labels))
+texts = ["She leaves it to her brother .", "He leaves it to his sister ."]
+own = explain_texts(mine, texts, "Integrated Gradients")
+headings = [f"{row.method}\nexplains {CLASSES[row.target]}" for row in own.itertuples()]
+figure, _ = plot_words(own.assign(label=headings))
 plt.show()
-plain = word_list(own, CLASSES)
-assert all(
-    abs(one["delta"]) < 0.02 * abs(sum(score for _, score in one["words"])) + 1e-5
-    for one in plain
-)
-lines = [
-    (one["class"], one["method"], word, score)
-    for one in plain
-    for word, score in one["words"]
-]
-stage.table(
-    "your_own", pd.DataFrame(lines, columns=["class", "method", "word", "score"])
-)
+lines = []
+for text in word_list(own, CLASSES):
+    rise = abs(sum(score for _, score in text["words"]))
+    assert abs(text["delta"]) < 0.02 * rise + 1e-5
+    lines += [(text["class"], text["method"], *word) for word in text["words"]]
+plain = pd.DataFrame(lines, columns=["class", "method", "word", "score"])
+_ = stage.table("your_own", plain)
 
 # %% [markdown] tags=["slide"]
-# It explains the class that the model predicts; name another one with `classes="F"`. Read the violet words, too: a *sister* speaks
-# against M. Mind the floors all the same: on your texts nobody knows the right words. `explanations_to_html(own, CLASSES,
-# page=True)` of `lib.plots` makes a page that you can save and send.
+# By default we explain the class that the model predicts; choose another one with `classes="F"`. Violet words speak
+# against it: in the first text *brother* speaks against F, in the second *sister* against M. For your texts nobody knows the right words, so compare with floors.
+# `explanations_to_html(own, CLASSES, page=True)` of `lib.plots` makes a page that you can save and send.
 #
 # ## What could be wrong
 #
 # Nearly everything, and that is what the studies are about:
 #
-# - It was one sentence, one model and one method. With another sentence the result may be worse. Do methods differ at
-#   all, or do we see the luck of a sentence?
-# - The rule scores 1 with a single word and leaves out five. Mass accuracy does not count what is left out.
+# - It was one sentence, one model and one method. With another sentence the result may be worse.
+# - The rule finds one of six changed words and has a mass accuracy of 1. The five missed words do not count.
 # - We know what the *data* contain. What the *model* uses is another question: it may use half of it.
 # - *Integrated Gradients* is one of about ten common methods. They disagree.
 #
 # ## Try it
 #
 # - Set `n_train = 5`. The model gets worse. Does the explanation?
-# - In the explanation cell, write `"LIME"` or `"Saliency"` in place of `"Integrated Gradients"` (without the
-#   settings).
+# - In the cell of the attribution, write `"LIME"` or `"Saliency"` for the method, and leave the settings out.
 # - Explain the NB form: `.iloc[2]`. Is *leave* still ignored?
+#
+# Exercises with checks: [page](../docs/course/exercises/start_here.md#00-start-here).
 
 # %% [markdown]
 # ## Where to go from here
 #
-# Four published studies ask the same question, *can an explanation of a language model be trusted?*, each with
-# another kind of ground truth. Each is told in the same five notebooks. Rows are what you read; columns are what they
-# share.
+# Four published studies ask the same question, *can an explanation of a language model be trusted?* Each has another
+# kind of ground truth. The assay asks one explainer about all of them. Each study has the same five notebooks.
+#
+# ![Five stages in a row: 01_data_generation, 02_training, 03_attribution, 04_metrics, 05_figures. Each reads what earlier ones left. Inside 03_attribution: units such as D_A · CEf · LIME, D_A · CEf · Saliency, finished one by one and kept; then the manifest, which lists explanations.parquet, overview.csv with their checksums. With the manifest the stage is complete.](../docs/schematics/stages.svg)
 #
 # | | 01 data generation | 02 training | 03 attribution | 04 metrics | 05 figures |
 # |---|---|---|---|---|---|
-# | **geco** - which words were altered ([GECOBench](https://arxiv.org/abs/2406.11547)) | [text to three forms](geco/01_data_generation.ipynb) | [six ways to train](geco/02_training.ipynb) | [ten methods](geco/03_attribution.ipynb) | [scores, floors, claims](geco/04_metrics.ipynb) | [the paper's figures](geco/05_figures.ipynb) |
-# | **lm_saliency** - which noun a verb agrees with ([Ding and Koehn](https://arxiv.org/abs/2104.05824)) | [four sets of agreement lines](lm_saliency/01_data_generation.ipynb) | [LSTM, QRNN, Transformer, probes](lm_saliency/02_training.ipynb) | [saliency of a prediction](lm_saliency/03_attribution.ipynb) | [plausibility, faithfulness](lm_saliency/04_metrics.ipynb) | [the paper's tables](lm_saliency/05_figures.ipynb) |
-# | **cebab** - what people's edits do to a model ([CEBaB](https://arxiv.org/abs/2205.14140)) | [reviews, edits, a known world](cebab/01_data_generation.ipynb) | [star and aspect classifiers](cebab/02_training.ipynb) | [30 explainers of effects](cebab/03_attribution.ipynb) | [errors, floors, ceiling](cebab/04_metrics.ipynb) | [the paper's figures](cebab/05_figures.ipynb) |
-# | **implicit_bias** - a pronoun that should be even ([Ye et al.](https://arxiv.org/abs/2110.01094)) | [a four-step filter](implicit_bias/01_data_generation.ipynb) | [a masked LM, swapped pronouns, a placebo](implicit_bias/02_training.ipynb) | [the pronoun's place, the words that drive it](implicit_bias/03_attribution.ipynb) | [bias(s), WEAT, claims](implicit_bias/04_metrics.ipynb) | [figures and verdicts](implicit_bias/05_figures.ipynb) |
+# | **geco**: the words that were altered ([GECOBench](https://arxiv.org/abs/2406.11547)) | [text to three forms](geco/01_data_generation.ipynb) | [six ways to train](geco/02_training.ipynb) | [eight methods](geco/03_attribution.ipynb) | [scores, floors, claims](geco/04_metrics.ipynb) | [the paper's figures](geco/05_figures.ipynb) |
+# | **lm_saliency**: the noun that a verb agrees with ([Ding and Koehn](https://arxiv.org/abs/2104.05824)) | [agreement lines](lm_saliency/01_data_generation.ipynb) | [language models, probes](lm_saliency/02_training.ipynb) | [saliency of a prediction](lm_saliency/03_attribution.ipynb) | [plausible? faithful?](lm_saliency/04_metrics.ipynb) | [the paper's tables](lm_saliency/05_figures.ipynb) |
+# | **cebab**: what people's edits do to a model ([CEBaB](https://arxiv.org/abs/2205.14140)) | [reviews, edits, a known world](cebab/01_data_generation.ipynb) | [star and aspect classifiers](cebab/02_training.ipynb) | [27 explainers of effects](cebab/03_attribution.ipynb) | [errors, floors, ceiling](cebab/04_metrics.ipynb) | [the paper's figures](cebab/05_figures.ipynb) |
+# | **implicit_bias**: *he* and *she* where both fit ([Ye et al.](https://arxiv.org/abs/2110.01094)) | [a four-step filter](implicit_bias/01_data_generation.ipynb) | [a masked model, swapped pronouns](implicit_bias/02_training.ipynb) | [the words that drive the pronoun](implicit_bias/03_attribution.ipynb) | [bias, word lists, claims](implicit_bias/04_metrics.ipynb) | [figures and verdicts](implicit_bias/05_figures.ipynb) |
+# | **assay**: one explainer, every truth ([more](assay/README.md)) | [items](assay/01_data_generation.ipynb) | [what the models say](assay/02_training.ipynb) | [explainers](assay/03_attribution.ipynb) | [one scale](assay/04_metrics.ipynb) | [one figure](assay/05_figures.ipynb) |
 #
-# What this notebook made lies in `outputs/start_here/`:
+# What this notebook made lies in `outputs/start_here/`.
 
 # %%
-stage.close(
+_ = stage.close(
     {
         "seed": seed,
         "n_threads": n_threads,
@@ -369,10 +368,8 @@ stage.close(
 )
 
 # %% [markdown]
-# ## Hand-over
-#
 # No other notebook reads these files; each study begins with its own text. Begin with [GECO, stage
-# 1](geco/01_data_generation.ipynb): where do sentences come from in which one knows the words that matter?
+# 1](geco/01_data_generation.ipynb): how do you get sentences in which you know the words that matter?
 
 # %% [markdown] tags=["exercise"]
 # ## Exercises
@@ -452,6 +449,7 @@ def letter(changed):
 
 
 sizes = "Is it the sign of a score that counts, or its size?"
+factor = "Every size changes by the same factor. What does the division by their sum do to it?"
 whole = "Which of the two sums changes: that over marked words, or that over all?"
 doubled = np.where(sentence["word"] == "it", 2 * scores, scores)
 check_choice(
@@ -463,7 +461,7 @@ check_choice(
 check_choice(
     all_times_minus_3,
     letter(-3 * scores),
-    dict.fromkeys("abc", sizes),
+    {"a": factor, "b": factor},
     name="all_times_minus_3",
 )
 
@@ -502,6 +500,9 @@ check_function(
             ["my", "cat", "sat"]
         ],
         "A sentence of one word has one score.": [["Go"]],
+        "The longest word comes twice, and only its first place gets 1.": [
+            ["has", "her", "cats", "cats"]
+        ],
     },
 )
 words = sentence["word"].tolist()
@@ -548,12 +549,7 @@ misses = [n for n in range(1, 100) if abs(gap(n)) > 0.01]
 check_number(
     n_steps_needed,
     max(misses) + 1,
-    {
-        "a larger number misses again; look at those after it.": min(
-            set(range(1, 100)) - set(misses)
-        )
-    },
-    "Call gap for every number up to 30, and look where it leaves .01 for the last time.",
+    hint="Call gap for every number up to 30 in a loop: which is the last that misses by more than .01?",
     tolerance=0,
     name="n_steps_needed",
 )

@@ -56,7 +56,9 @@ def test_what_follows_the_word_is_handed_on(capsys, small_outputs) -> None:
     assert cli.main(["plan", "geco", "--scale", "smal"]) == 1
 
 
-def test_a_plan_says_what_it_does_before_it_loads_anything_large(capsys, monkeypatch) -> None:
+def test_a_plan_says_what_it_does_before_its_sample_is_timed(
+    capsys, monkeypatch, small_outputs
+) -> None:
     def after_the_line(chosen, stages):
         said = capsys.readouterr().out
         assert said.startswith("geco at scale small: a sample of each training and method is timed")
@@ -65,24 +67,37 @@ def test_a_plan_says_what_it_does_before_it_loads_anything_large(capsys, monkeyp
 
     monkeypatch.delenv("TOUCHSTONE_PROGRESS", raising=False)
     monkeypatch.setattr(plan, "main", after_the_line)
+    first = small_outputs / "geco/small/01_data_generation/manifest.json"
+    first.parent.mkdir(parents=True)
+    first.write_text("{}")
     assert cli.main(["plan", "geco"]) == 0
     monkeypatch.delenv("TOUCHSTONE_PROGRESS")
-    code = "import sys; from lib import cli; cli.main(['plan', 'geco', '--scale', 'smal'])\n"
+
+
+@pytest.mark.parametrize("study", ["geco", "cebab", "implicit_bias", "lm_saliency", "assay"])
+def test_what_a_plan_misses_is_said_before_anything_large_is_loaded(study, tmp_path) -> None:
+    code = f"import sys; from lib import cli; cli.main(['plan', '{study}', '--scale', 'small'])\n"
     code += "print({'torch', 'nbformat', 'matplotlib'} & set(sys.modules))"
-    found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
-    assert found.stdout == "set()\n" and "scales that have one" in found.stderr
+    found = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env=os.environ | {"TOUCHSTONE_OUTPUTS": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    said, loaded = found.stdout.splitlines()
+    assert said.startswith(f"{study} at scale small: ") and loaded == "set()"
+    command = f"`touchstone run {study} --scale small --stage 01_data_generation` first"
+    assert command in found.stderr
 
 
 def test_units_are_listed_computed_by_key_and_merged(capsys, small_outputs, tmp_path) -> None:
     for words, said in (
         (["gecko", "small"], "gecko does not list its units; write one of geco"),
-        (["assay", "small"], "assay does not list its units; write one of geco"),
         (["geco", "small", "02_trainin/x"], "no stage '02_trainin'; did you mean '02_training'"),
         (["geco", "small", "02_training/x"], "01_data_generation has not been completed"),
     ):
         assert cli.main(["unit", *words]) == 1 and said in capsys.readouterr().err
-    assert cli.main(["run", "assay", "--jobs", "2"]) == 1
-    assert "assay does not list its units; run it without --jobs" in capsys.readouterr().err
     assert cli.main(["unit", "geco", "small"]) == 0
     assert "02_training cannot be listed yet: 01_data_gen" in capsys.readouterr().out
     unit = tmp_path / "other/geco/small/02_training/units/a.csv"
@@ -97,11 +112,12 @@ def test_units_are_listed_computed_by_key_and_merged(capsys, small_outputs, tmp_
 def test_a_study_without_a_list_of_units_runs_without_jobs(capsys, monkeypatch) -> None:
     assert cli._listing("geco").__module__ == "lib.studies.geco.jobs"
     assert cli._listing("implicit_bias").__module__ == "lib.studies.implicit_bias.jobs"
+    assert cli._listing("assay").__module__ == "lib.studies.assay.jobs"
     monkeypatch.setattr(cli, "find_spec", lambda name: None)
     assert cli.main(["run", "cebab", "--jobs", "2"]) == 1
     assert "cebab does not list its units; run it without --jobs" in capsys.readouterr().err
     assert cli.main(["unit", "cebab", "small", "--table"]) == 0
-    assert capsys.readouterr().out == "key\tbatch\tseconds\tgigabytes\n"
+    assert capsys.readouterr().out == "key\tbatch\tseconds\tgigabytes\tneeds\n"
 
 
 def test_every_command_computes_with_the_notebooks_instructions() -> None:

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from lib.core.notebooks import read_notebook
+from lib.core.notebooks import APPENDIX, find_sources, read_notebook
 from lib.core.paths import ROOT
 
-NOTEBOOKS = sorted((ROOT / "notebooks").rglob("[0-9][0-9]_*.py"))
+NOTEBOOKS = find_sources()
 HEADINGS = ["You will see", "Settings", "What could be wrong", "Try it", "Hand-over"]
 pytestmark = pytest.mark.parametrize(
     "path", NOTEBOOKS, ids=lambda path: str(path.relative_to(ROOT / "notebooks"))
@@ -43,6 +43,8 @@ def test_one_title_and_the_fixed_headings(path: Path) -> None:
     titles = re.findall(r"^# .+", prose(path), flags=re.M)
     assert len(titles) == 1
     wanted = [] if path.parent.name == "notebooks" else HEADINGS
+    if path.stem.startswith(APPENDIX):
+        wanted = [heading for heading in HEADINGS if heading != "Try it"]
     if path.stem == "05_figures":  # it computes nothing, so it has no anatomy of an experiment
         wanted = ["You will see", "Settings", "Hand-over"]
     missing = [
@@ -54,12 +56,14 @@ def test_one_title_and_the_fixed_headings(path: Path) -> None:
 def test_the_head_says_what_one_learns_needs_and_how_long_it_takes(path: Path) -> None:
     head = re.search(r"^## You will see\n.*?(?=^## )", prose(path), flags=re.M | re.S)
     assert head
+    words = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", " ".join(head[0].split()))  # as it is read
     said = re.search(
         r"\*\*You can then\*\* \w.*\*\*You need\*\* .*\*\*Time:\*\* (\d+) minutes to read, .* "
-        r"to run, \d+ minutes for the exercises\.",
-        " ".join(head[0].split()),
+        r"to run, (?:\d+ minutes for the|no) exercises\.",
+        words,
     )
     assert said, "say what one can do then, what one needs, and the minutes"
+    assert ("no exercises." in said[0]) == path.stem.startswith(APPENDIX)
     minutes = len(prose(path).split()) / 200 + 0.4 * len(code(path))
     assert abs(int(said[1]) - minutes) <= 0.4 * minutes + 3, f"about {minutes:.0f} to read"
 
@@ -99,6 +103,25 @@ def test_parameters_are_literals_with_a_word_of_explanation(path: Path) -> None:
     for before, line in zip(["", *lines], lines):
         is_said = "#" in line or before.startswith("#")
         assert is_said or not re.match(r"\w+ = ", line) or line.rstrip().endswith(("{", "[")), line
+
+
+def set_at_top(node: ast.AST) -> set[str]:
+    """The names that code sets for all that follows: not those of functions and comprehensions."""
+    own = (ast.FunctionDef, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+    found = {node.id} if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) else set()
+    inside = [child for child in ast.iter_child_nodes(node) if not isinstance(child, own)]
+    return found.union(*map(set_at_top, inside))
+
+
+def test_no_cell_overwrites_a_parameter(path: Path) -> None:
+    """A run with parameters is refused at its end where one did, and papermill would hide it."""
+    kinds = {True: [], False: []}
+    for cell in cells(path):
+        if cell.cell_type == "code":
+            is_parameters = "parameters" in cell.metadata.get("tags", [])
+            kinds[is_parameters].append(re.sub(r"^%.*", "", cell.source, flags=re.M))
+    given, others = (set_at_top(ast.parse("\n".join(kinds[kind]))) for kind in (True, False))
+    assert not given & others
 
 
 def test_traps_of_the_toolchain(path: Path) -> None:

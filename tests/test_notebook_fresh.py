@@ -11,10 +11,10 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from lib.core.notebooks import read_notebook
+from lib.core.notebooks import find_sources, read_notebook
 from lib.core.paths import ROOT, reference_dir
 
-SOURCES = sorted((ROOT / "notebooks").rglob("[0-9][0-9]_*.py"))
+SOURCES = find_sources()
 pytestmark = pytest.mark.parametrize(
     "source", SOURCES, ids=lambda path: str(path.relative_to(ROOT / "notebooks"))
 )

@@ -14,7 +14,7 @@ from lib.core.files import load_parquet
 from lib.core.runner import main
 from lib.models.weights import load_tokenizer
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.more
 
 # what makes the run small, and nothing else: the published data and the weights are not at hand
 # everywhere
@@ -29,6 +29,15 @@ SMALLER = {
     "n_base": 2,
     "n_base_ola": 2,
     "n_bootstrap": 20,
+    # what the appendix and the long runs of stage 03 do at scale cpu with several trainings
+    "converged_seeds": {"CEf": 1, "OLA-CEA": 2},
+    "most_samples": 256,
+    "truth_schemes": ["CEf", "OLA-CEA"],
+    "truth_seeds": 2,
+    "truth_forms": "one",
+    "n_draws": {"CEf": 2, "OLA-CEA": 1},
+    "random_rows": "shared",
+    "random_parts": {"CEf": ["head", "layer 0"]},
 }
 
 

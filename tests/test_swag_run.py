@@ -62,6 +62,7 @@ def test_swags_csv_as_it_is_through_the_filter(
     )
 
 
+@pytest.mark.more
 def test_paper_yaml_with_the_hubs_families(
     paper_repository: Callable[..., Path],
     tmp_path: Path,

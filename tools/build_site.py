@@ -2,7 +2,8 @@
 
     python tools/build_site.py [--out outputs/site]
 
-Executed notebooks are shown as they are committed; nothing runs. Sphinx reads a copy of what git
+Executed notebooks are shown as they are committed; nothing runs. The course has the student's
+edition beside it, as one file, and the slides. Sphinx reads a copy of what git
 tracks, in the same folders, in which a link to a file that is no page leads to a copy of that file.
 Only npm's package of MathJax is fetched, once, by the checksum of docs/package-lock.json.
 """
@@ -21,11 +22,13 @@ from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 
+import editions
 import pooch
+import slides
 
 from lib.core.errors import TouchstoneError
 from lib.core.files import read_table, write_atomic
-from lib.core.notebooks import find_studies
+from lib.core.notebooks import find_notebooks, find_studies
 from lib.core.paths import ROOT, outputs_root, reference_dir
 from lib.doors.board import render_board
 
@@ -55,6 +58,9 @@ Mark the words of a sentence, and compare yourself with the explainers.
 
 <iframe src="player.html" title="The page to play with" class="player"></iframe>
 """
+COURSE, START = "docs/course", "start_here"
+# What only the site has, by the page that says so: <!-- on the site: FILE -->.
+_ON_THE_SITE = re.compile(r"<!-- on the site: (\S+) -->")
 PICTURES = (".png", ".svg")
 # The address of a Markdown link or picture, or of an HTML one; what comes before and after stays.
 _MARKDOWN = re.compile(r"(!?)\[((?:[^\[\]]|!?\[[^\[\]]*\]\([^()]*\))*)\]\(([^()\s]+)\)")
@@ -82,6 +88,8 @@ def main(arguments: list[str] | None = None) -> int:
         shutil.copy(ROOT / name, out / name)
     (out / "_static" / "webpack-macros.html").unlink(missing_ok=True)  # a template of the theme
     write_atomic(out / BOARD, board_page())
+    editions.pack(out / COURSE / "student.zip")
+    slides.build(out / COURSE / "slides")
     if PLAYER.is_file():
         import_module("player").build(out / "docs" / "player.html")
     write_atomic(out / ".nojekyll", "")  # GitHub would leave out folders that begin with _
@@ -124,6 +132,7 @@ def stage(folder: Path) -> set[str]:
         links = Links(name, pages, tracked)
         text = (ROOT / name).read_text()
         text = notebook_page(text, links) if name.endswith(".ipynb") else links.rewrite(text)
+        text = _ON_THE_SITE.sub(r' (here: <a href="\1">\1</a>)', text)
         target = folder / (name if name == "README.md" else HOME.get(name, name))
         target.parent.mkdir(parents=True, exist_ok=True)
         if name == "docs/index.md":
@@ -213,13 +222,13 @@ def contents(name: str) -> str:
     folder, _, page = name.rpartition("/")
     if name == "docs/results.md":
         return '\n<a href="board.html">The board</a> has everybody under every truth.\n'
-    if page == "README.md" and folder.removeprefix("notebooks/") in find_studies():
-        stages = sorted((ROOT / folder).glob("[0-9][0-9]_*.ipynb"))
-        below = [
-            f"{path.stem[:2]} {path.stem[3:].replace('_', ' ')} <{path.stem}>" for path in stages
-        ]
-        return "\n```{toctree}\n:hidden:\n" + "\n".join(below) + "\n```\n"
-    return ""
+    below = []
+    if name == f"{COURSE}/README.md":
+        found = sorted(_found([f"{COURSE}/exercises/*.md"]), key=lambda p: (START not in p, p))
+        below = [f"exercises/{Path(path).stem}" for path in found]
+    elif page == "README.md" and (study := folder.removeprefix("notebooks/")) in find_studies():
+        below = [f"{path.stem.replace('_', ' ')} <{path.stem}>" for path in find_notebooks(study)]
+    return "\n```{toctree}\n:hidden:\n" + "\n".join(below) + "\n```\n" if below else ""
 
 
 def board_page() -> str:

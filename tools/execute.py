@@ -24,7 +24,7 @@ from nbclient.exceptions import CellExecutionError
 from PIL import Image
 
 from lib.core.files import write_atomic
-from lib.core.notebooks import add_outputs, read_notebook, strip_volatile
+from lib.core.notebooks import add_outputs, find_sources, read_notebook, strip_volatile
 from lib.core.paths import ROOT
 
 NOTEBOOKS = ROOT / "notebooks"
@@ -93,12 +93,10 @@ def shrink_pictures(notebook: nbformat.NotebookNode) -> None:
 
 def main(names: list[str]) -> None:
     is_prose = "--prose" in names
-    sources = [NOTEBOOKS / f"{name}.py" for name in names if name != "--prose"] or sorted(
-        NOTEBOOKS.rglob("[0-9][0-9]_*.py")
-    )
+    named = [NOTEBOOKS / f"{name}.py" for name in names if name != "--prose"]
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     os.environ.pop("TOUCHSTONE_PROGRESS", None)
-    for source in sources:
+    for source in named or find_sources():
         if is_prose:
             renew_prose(source)
             continue

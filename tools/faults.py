@@ -42,6 +42,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, fields
+from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -196,9 +197,8 @@ def strike(place: Place, kill: Kill, marks: Marks, outputs: Path) -> Run:
     undisturbed = place.undisturbed / kill.study / kill.scale
     for attempt in range(ATTEMPTS):
         shutil.rmtree(outputs, ignore_errors=True)
-        for earlier in undisturbed.glob("[0-9][0-9]_*"):
-            if earlier.name < kill.stage:
-                shutil.copytree(earlier, outputs / kill.study / kill.scale / earlier.name)
+        for name in takewhile(kill.stage.__ne__, (p.stem for p in find_notebooks(kill.study))):
+            shutil.copytree(undisturbed / name, outputs / kill.study / kill.scale / name)
         run = Run(place, kill.study, kill.scale, kill.stage, outputs)
         if run.kill(kill.killed, moment(kill, marks, attempt)):
             return run

@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from xml.etree import ElementTree
 
 import nbformat
 import pandas as pd
@@ -57,6 +58,7 @@ READERS: dict[str, Callable[[Path], object]] = {
     ".jsonl": _read_lines,
     ".parquet": pd.read_parquet,
     ".png": _read_picture,
+    ".svg": ElementTree.parse,
     ".npz": read_arrays,
     ".safetensors": load_file,
     ".ipynb": lambda path: nbformat.validate(nbformat.read(path, as_version=4)),

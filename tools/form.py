@@ -14,8 +14,9 @@ from statistics import median
 
 import nbformat
 import numpy as np
+from edition import n_words
 
-from lib.core.notebooks import read_notebook
+from lib.core.notebooks import find_sources, read_notebook
 from lib.core.paths import ROOT
 
 TIMES = ROOT / "outputs" / "reference" / "benchmarks" / "times.csv"
@@ -34,7 +35,7 @@ ANSWERS = {
     "cells": "definition, equation, code and check are cells of their own",
     "code lines over 88": "settings stand on one line with their unit and symbol",
     "lines of a code cell": "at 88 columns a formatter writes a call over many lines",
-    "pictures": "no schematics yet",
+    "pictures": "schematics stand in the text and are not counted here",
     "lines of a file": "the median file has more docstring than code",
     "statements": "what is left is checks of bad input, docstrings and data with one use each",
     "comments": "steps are named by functions and variables",
@@ -89,13 +90,13 @@ def time_rows() -> list[Row]:
 
 def notebook_rows() -> list[Row]:
     """Words, sections, cells, lines, pictures and sizes of the notebooks."""
-    sources = sorted((ROOT / "notebooks").rglob("[0-9][0-9]_*.py"))
+    sources = find_sources()
     words, sections, cells, lines, wide, pictures, executed, sizes = ([] for _ in range(8))
     for source in sources:
         notebook = read_notebook(source).cells
         prose = "\n".join(cell.source for cell in notebook if cell.cell_type == "markdown")
         code = [cell.source.splitlines() for cell in notebook if cell.cell_type == "code"]
-        words.append(len(prose.split()))
+        words.append(n_words(prose))
         sections.append(len(re.findall(r"^## ", prose, flags=re.M)))
         cells.append(len(notebook))
         lines += [len([line for line in cell if line.strip()]) for cell in code]

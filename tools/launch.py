@@ -17,7 +17,7 @@ import sys
 from pathlib import Path
 
 from lib.core.files import read_text, write_atomic
-from lib.core.notebooks import find_notebooks, find_studies
+from lib.core.notebooks import APPENDIX, find_notebooks, find_sources, find_studies
 from lib.core.paths import ROOT
 
 FIRST = ROOT / "notebooks" / "00_start_here.py"
@@ -65,13 +65,13 @@ def first_cell(source: Path) -> str:
     cell = _CELL.format(address=address())
     if source.stem.startswith(("00_", "01_")):
         return cell
-    return cell + _START.format(study=source.parent.name, stage=source.stem[:2])
+    return cell + _START.format(study=source.parent.name, stage=source.stem)
 
 
 def write_copies(folder: Path) -> list[Path]:
     """Write every notebook without outputs, and with its first cell, below `folder`."""
     written = []
-    for source in sources():
+    for source in find_sources():
         notebook = json.loads(read_text(source.with_suffix(".ipynb")))
         for cell in notebook["cells"]:
             if cell["cell_type"] == "code":
@@ -89,11 +89,6 @@ def write_copies(folder: Path) -> list[Path]:
         write_atomic(target, json.dumps(notebook, ensure_ascii=False, indent=1) + "\n")
         written.append(target)
     return written
-
-
-def sources() -> list[Path]:
-    """The notebooks' sources: the start page, then study by study."""
-    return [FIRST, *(path for study in find_studies() for path in find_notebooks(study))]
 
 
 def colab(source: Path) -> str:
@@ -129,14 +124,18 @@ def table() -> str:
 
     def cell(source: Path) -> str:
         page = source.relative_to(ROOT).with_suffix(".ipynb").as_posix()
-        name = source.stem[3:].replace("_", " ")
+        name = source.stem.partition("_")[2].replace("_", " ")
         elsewhere = f"[Colab]({colab(source)}) · [Binder]({binder(source)})"
         return f"[{name}](../{page})<br>{elsewhere}"
 
-    lines = ["| study | 01 | 02 | 03 | 04 | 05 |", "|---|---|---|---|---|---|"]
+    lines = ["| study | 01 | 02 | 03 | 04 | 05 | appendices |", "|---|---|---|---|---|---|---|"]
     for study in find_studies():
-        cells = [f"[{study}](../notebooks/{study}/README.md)", *map(cell, find_notebooks(study))]
-        lines.append(f"| {' | '.join(cells)} |")
+        found = find_notebooks(study)
+        cells = [cell(path) for path in found if not path.stem.startswith(APPENDIX)]
+        more = "<br>".join(cell(path) for path in found if path.stem.startswith(APPENDIX))
+        lines.append(
+            f"| {' | '.join([f'[{study}](../notebooks/{study}/README.md)', *cells, more])} |"
+        )
     return "\n".join([f"The first one: {cell(FIRST).replace('<br>', ' · ')}", "", *lines])
 
 

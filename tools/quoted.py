@@ -28,7 +28,7 @@ import yaml
 
 from lib.core.errors import TouchstoneError
 from lib.core.files import write_atomic
-from lib.core.notebooks import read_notebook
+from lib.core.notebooks import find_sources, read_notebook
 from lib.core.paths import ROOT
 
 REFERENCE = ROOT / "outputs" / "reference"
@@ -243,7 +243,7 @@ def pages() -> dict[Path, str]:
     texts = {
         path: path.read_text() for path in (ROOT / "README.md", *ROOT.glob("notebooks/*/README.md"))
     }
-    for path in sorted(ROOT.glob("notebooks/**/[0-9][0-9]_*.py")):
+    for path in find_sources():
         cells = [c.source for c in read_notebook(path).cells if c.cell_type == "markdown"]
         prose = "\n\n".join(cells)
         found = re.search(r"^## What we found\n.*?(?=^## |\Z)", prose, flags=re.M | re.S)

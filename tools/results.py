@@ -4,9 +4,9 @@
 
 For each study outputs/reference/<study>/cpu/05_figures.ipynb is executed anew, as a reader of a
 clone could do it: from the tables of earlier stages that stand beside it, without weights or data.
-Its figures and tables are renewed too. Stage 04 needs more than is committed; its page,
-04_metrics.md, shows the committed tables and figures in the notebook's order. Both begin with what
-note.md beside them says of the run, where there is one.
+Its figures and tables are renewed too. Stage 04 and appendices need more than is committed; their
+pages, 04_metrics.md and appendix_<topic>.md, show the committed tables and figures in the
+notebook's order. All begin with what note.md beside them says of the run, where there is one.
 """
 
 from __future__ import annotations
@@ -28,13 +28,19 @@ from quoted import value_of
 from reference import renew
 
 from lib.core.files import write_atomic
-from lib.core.notebooks import find_studies, read_notebook, strip_volatile
+from lib.core.notebooks import (
+    APPENDIX,
+    find_notebooks,
+    find_studies,
+    read_notebook,
+    strip_volatile,
+)
 from lib.core.parameters import notebook_parameters, read_params
 from lib.core.paths import ROOT, reference_dir
 from lib.plots import COLOURS, STYLE
 
 SCALE = "cpu"
-STAGES = ("01_data_generation", "02_training", "03_attribution", "04_metrics")
+FIGURES = "05_figures"
 MOST_ROWS, MOST_COLUMNS = 12, 8
 _POINTER = re.compile(r"Its \w+ and verdicts\s+are\s+on\s+\[the results page\]\([^)]*\)\.")
 _COURSE = re.compile(r"\*\*You can then\*\* .*?\n\n", re.S)  # for who works through the notebook
@@ -82,7 +88,7 @@ def published() -> list[str]:
 
 def page_of(study: str) -> Path:
     """Where the page of stage 05 stands."""
-    return reference_dir(study, SCALE) / "05_figures.ipynb"
+    return reference_dir(study, SCALE) / f"{FIGURES}.ipynb"
 
 
 def note_of(study: str) -> str:
@@ -93,7 +99,7 @@ def note_of(study: str) -> str:
 
 def notebook_of(study: str) -> nbformat.NotebookNode:
     """The page before it is executed."""
-    source = ROOT / "notebooks" / study / "05_figures.py"
+    source = ROOT / "notebooks" / study / f"{FIGURES}.py"
     given = read_params(ROOT / "params" / study / f"{SCALE}.yaml") | {"scale": SCALE}
     ours = {name: given[name] for name in notebook_parameters(source) if name in given}
     notebook = at_scale(source, ours, page_of(study))
@@ -103,9 +109,21 @@ def notebook_of(study: str) -> nbformat.NotebookNode:
 
 def prepare(root: Path, study: str) -> None:
     """An output root with what is committed of the earlier stages of a study."""
-    for stage in STAGES:
+    for stage in earlier_stages(study):
         committed = reference_dir(study, SCALE) / stage
         shutil.copytree(committed, root / study / SCALE / stage, dirs_exist_ok=True)
+
+
+def earlier_stages(study: str) -> list[str]:
+    """The stages and appendices whose tables are committed, but the page's own."""
+    names = [path.stem for path in find_notebooks(study) if path.stem != FIGURES]
+    return [name for name in names if (reference_dir(study, SCALE) / name).is_dir()]
+
+
+def table_pages(study: str) -> dict[Path, str]:
+    """The pages of tables: of stage 04, and of each appendix that was run at this scale."""
+    names = [n for n in earlier_stages(study) if n == "04_metrics" or n.startswith(APPENDIX)]
+    return {reference_dir(study, SCALE) / f"{name}.md": tables_page(study, name) for name in names}
 
 
 def renew_figures(study: str, root: Path) -> None:
@@ -115,15 +133,15 @@ def renew_figures(study: str, root: Path) -> None:
     os.environ["TOUCHSTONE_OUTPUTS"] = str(root)
     run_cells(notebook, f"{study}, the results at scale {SCALE}")
     strip_volatile(notebook)
-    renew(root / study / SCALE / "05_figures", reference_dir(study, SCALE) / "05_figures")
+    renew(root / study / SCALE / FIGURES, reference_dir(study, SCALE) / FIGURES)
     write_atomic(page_of(study), nbformat.writes(notebook) + "\n")
 
 
-def metrics_page(study: str) -> str:
-    """The page of stage 04: under the notebook's headings the tables and figures that it saved."""
-    source = ROOT / "notebooks" / study / "04_metrics.py"
-    folder = reference_dir(study, SCALE) / "04_metrics"
-    page = folder.parent / "04_metrics.md"
+def tables_page(study: str, stage: str) -> str:
+    """A stage's page: under the notebook's headings the tables and figures that it saved."""
+    source = ROOT / "notebooks" / study / f"{stage}.py"
+    folder = reference_dir(study, SCALE) / stage
+    page = folder.parent / f"{stage}.md"
     link = Path(os.path.relpath(source.with_suffix(".ipynb"), page.parent)).as_posix()
     parts, heading, shown = [], "", set()
     for cell in read_notebook(source).cells:
@@ -143,8 +161,11 @@ def metrics_page(study: str) -> str:
                 heading = ""
             picture = f"![{name}]({folder.name}/{file.name})"
             parts.append(picture if kind == "figure" else preview(file, folder.name))
+    what = f"[stage {stage[:2]}]({link}) of this study saved in our published run"
+    if stage.startswith(APPENDIX):
+        what = f"[this appendix]({link}) saved at scale {SCALE}"
     about = (
-        f"What [stage 04]({link}) of this study saved in our published run, of long tables the "
+        f"What {what}, of long tables the "
         f"first {MOST_ROWS} rows: the whole is behind each link. Definitions and code are in the "
         "notebook, the claims in [claims.csv](04_metrics/claims.csv). Figures and verdicts are on "
         "[the results page](05_figures.ipynb). This page is made by `make results`."
@@ -176,7 +197,7 @@ def _cell(value: object) -> str:
 
 
 # The README's three findings: a cell of a committed table for each mark, from the top down.
-_ERROR = "cebab/cpu/04_metrics/errors[explainer={},metric=L2].{}"
+_ERROR = "cebab/cpu/04_metrics/errors[explainer={},model=encoder,metric=L2].{}"
 _SHARE = "geco/cpu/04_metrics/figure[dataset=D_A,scheme={},method={}].{}"
 _CHANGE = "implicit_bias/cpu/04_metrics/power[quantity=distance,part={},left=augmented,right={}].{}"
 THUMBNAILS = {
@@ -244,7 +265,8 @@ def main(studies: list[str]) -> None:
             )
         with tempfile.TemporaryDirectory() as folder:
             renew_figures(study, Path(folder))
-        write_atomic(reference_dir(study, SCALE) / "04_metrics.md", metrics_page(study))
+        for page, text in table_pages(study).items():
+            write_atomic(page, text)
         print(f"{study}: {page_of(study).relative_to(ROOT)}", flush=True)
 
 

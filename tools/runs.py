@@ -7,6 +7,8 @@ changed. runs.csv has a line a run: `run`, `date`, `commit` (the first that hold
 `+`, the one after it), `what` changed against the run before, how many registered claims had each
 verdict. run_verdicts.csv has a line for each registered claim of each run, as claims.csv had it.
 
+Claims are judged by stage 04, and by appendices that have a claims.csv of their own.
+
 From them come two tables beside the run's own, in outputs/reference/<study>/cpu: decided.csv, how
 many claims were decided before and after the last run, those registered later by themselves; and
 open_claims.csv, each claim that is open, with the width of its interval and the reason. A third,
@@ -22,7 +24,7 @@ import pandas as pd
 
 from lib.core.errors import TouchstoneError
 from lib.core.files import read_yaml, save_csv, write_atomic
-from lib.core.notebooks import find_studies
+from lib.core.notebooks import APPENDIX, find_studies
 from lib.core.paths import ROOT, material, reference_dir
 from lib.stats import holm
 from lib.stats.claims import VERDICTS, read_claims
@@ -43,6 +45,12 @@ def read_runs(study: str) -> tuple[pd.DataFrame, pd.DataFrame]:
     return runs, verdicts
 
 
+def judged(claims: Path) -> pd.DataFrame:
+    """The claims.csv of a run's stage 04, then those of its appendices."""
+    files = [claims, *sorted(claims.parents[1].glob(f"{APPENDIX}*/{claims.name}"))]
+    return pd.concat([pd.read_csv(file) for file in files], ignore_index=True)
+
+
 def registered_verdicts(claims: pd.DataFrame, registered: Path) -> pd.DataFrame:
     """What run_verdicts.csv keeps of a claims.csv: registered claims, in its order."""
     ids = {claim.id for claim in read_claims(registered)}
@@ -61,7 +69,7 @@ def append(study: str, claims: Path, what: str) -> None:
             f'(make reference STUDY={study} SCALE=cpu WHAT="...")'
         )
     runs, _ = read_runs(study)
-    verdicts = registered_verdicts(pd.read_csv(claims), material(study) / "claims.yaml")
+    verdicts = registered_verdicts(judged(claims), material(study) / "claims.yaml")
     git = ["git", "-C", str(ROOT), "rev-parse", "--short=7", "HEAD"]
     about = {
         "run": len(runs) + 1,
@@ -107,12 +115,12 @@ def open_claims(study: str, claims: Path) -> pd.DataFrame:
     """The registered claims that a run left open.
 
     Args:
-        claims: its claims.csv.
+        claims: the claims.csv of its stage 04.
 
     Returns:
         claim, verdict, ours, low, high, half_width (of the interval), why.
     """
-    table = pd.read_csv(claims)
+    table = judged(claims)
     ids = {claim.id for claim in read_claims(material(study) / "claims.yaml")}
     left = table[table["id"].isin(ids) & table["verdict"].isin(["undecided", "not run"])]
     left = left.assign(half_width=(left["high"] - left["low"]) / 2).rename(columns={"id": "claim"})
@@ -141,7 +149,9 @@ def across_studies() -> pd.DataFrame:
     """
     tables = []
     for study in told():
-        for path in sorted((reference_dir(study, "cpu") / "04_metrics").glob("co*.csv")):
+        stages = [reference_dir(study, "cpu") / "04_metrics"]
+        stages += sorted(reference_dir(study, "cpu").glob(f"{APPENDIX}*/"))
+        for path in (path for stage in stages for path in sorted(stage.glob("co*.csv"))):
             table = pd.read_csv(path)
             if {"p_effect", "p_absence", "verdict"} <= set(table):
                 tables.append(table.assign(study=study, all="all"))

@@ -20,12 +20,16 @@ import numpy as np
 import pandas as pd
 
 from lib.core.files import write_atomic
-from lib.core.notebooks import find_notebooks
+from lib.core.notebooks import APPENDIX, find_notebooks
 from lib.core.paths import ROOT, outputs_root, reference_dir
 from lib.models.schemes import PARTS, SCHEMES
+from lib.plots import schematics_arms
+from lib.plots import schematics_effects as effects
+from lib.plots import schematics_evidence as evidence
 from lib.plots import schematics_methods as methods
 from lib.plots import schematics_truths as truths
 from lib.plots.drawing import Drawing
+from lib.studies.implicit_bias.arms import ARMS, arm_text
 
 FOLDER = ROOT / "docs" / "schematics"
 LOOK = {
@@ -125,7 +129,11 @@ def sentence_filter() -> Drawing:
     """The two sentences of implicit_bias 01."""
     yes = "The belly dancer dances on stage shaking her hips and body .".split()
     no = "A girl will always want to play with her Barbie doll .".split()
-    steps = ("a gendered pronoun", "no other sign of gender", "the pronoun speaks of the subject")
+    steps = (
+        "a gendered pronoun",
+        "no other sign of gender",
+        "the pronoun refers to a noun for a person",
+    )
     kept = "her is masked; the rest tells no gender"
     return truths.draw_filter([(yes, [7], 3, kept), (no, [1, 8], 1, "girl gives it away")], steps)
 
@@ -134,6 +142,32 @@ def masked_pronoun() -> Drawing:
     """The paper's arithmetic, as in implicit_bias 03."""
     words = "[MASK] stands up next to someone .".split()
     return truths.draw_masked_pronoun(words, 0, {"He": 0.435, "She": 0.195})
+
+
+def arms() -> Drawing:
+    """The arms of implicit_bias 02, which read what `arm_text` gives them."""
+    texts = ("the player lifts his arm", "the rider pats his horse", "the nurse takes her coat")
+    split = [text.split() for text in texts]
+    table = pd.DataFrame(
+        {"words": split, "at": 3, "slot": "possessive", "gender": [*"MMF"], "part": "trained on"}
+    )
+    read = {
+        name: [
+            (words[1], words[3], words not in split) for words in arm_text(table, name, 0, seed=0)
+        ]
+        for name in ARMS
+    }
+    return schematics_arms.draw_arms(
+        [(words[1], words[3]) for words in split],
+        {name: (ARMS_DO[name], texts) for name, texts in read.items()},
+    )
+
+
+ARMS_DO = {
+    "placebo": "each sentence twice, as it is",
+    "even placebo": "as they are, drawn so that half are male",
+    "augmented": "each sentence in both genders",
+}
 
 
 def planted_words() -> Drawing:
@@ -190,9 +224,94 @@ def floor() -> Drawing:
 
 def stages() -> Drawing:
     """The stages of geco, units and files of its third."""
-    names = [path.stem for path in find_notebooks("geco")]
+    names = [path.stem for path in find_notebooks("geco") if not path.stem.startswith(APPENDIX)]
     units = [f"D_A \N{MIDDLE DOT} CEf \N{MIDDLE DOT} {name}" for name in ("LIME", "Saliency")]
     return methods.draw_stages(names, units, ("explanations.parquet", "overview.csv"))
+
+
+def errors_of_an_effect() -> Drawing:
+    """The effect of cebab 04, by hand, and an estimate that is too small and turned."""
+    return effects.draw_errors((0.4, 0.0, -0.4), (0.2, -0.1, -0.1))
+
+
+def two_editors() -> Drawing:
+    """Two effects of cebab 04, section 3, and an answer beside their line and on it."""
+    return effects.draw_two_answers(0.4, [(0.0, 0.15), (-0.05, 0.0)])
+
+
+def four_ways() -> Drawing:
+    """The texts of cebab 03, by hand."""
+    texts = [("good", "good", 0.9), ("good", "bad", 0.6), ("bad", "good", 0.5), ("bad", "bad", 0.1)]
+    return effects.draw_ways(texts, asked=3)
+
+
+def forgetting() -> Drawing:
+    """The losses of cebab 02, and the strength that it checks by hand."""
+    return effects.draw_forgetting(0.5)
+
+
+def probe() -> Drawing:
+    """The line and the verbs of lm_saliency 02."""
+    line = "the author that the guards like".split()
+    verbs = (("is", "was"), ("are", "were"))
+    return evidence.draw_probe(line, ("singular", "plural"), verbs)
+
+
+def consistency() -> Drawing:
+    """The line of lm_saliency 04, by hand, beside two that are made up."""
+    line, other = "the keys to the cabinet", "the books to the shelf"
+    lines = {
+        "the model": (other, (0.0, 0.4, 0.1, 0.0, -0.2)),
+        "the model ": (line, (0.0, 0.5, 0.0, 0.0, -0.2)),
+        "its student": (line, (0.1, 0.3, 0.0, 0.2, -0.1)),
+    }
+    split = {name: (text.split(), scores) for name, (text, scores) in lines.items()}
+    return evidence.draw_consistency(split, cue=1, attractor=4)
+
+
+def scores() -> Drawing:
+    """The four sentences of implicit_bias 04."""
+    guesses = (
+        ("he", 0.435, "she", 0.195, ""),
+        ("his", 0.142, "her", 0.113, ""),
+        ("his", 0.542, "her", 0.0305, "below the threshold"),
+        ("he", None, "she", 0.4, "one gender alone"),
+    )
+    return evidence.draw_scores(guesses, 0.05)
+
+
+def resample() -> Drawing:
+    """Made up: four base sentences, three runs, and four sentences drawn from these."""
+    right = np.ones((3, 4, 3), dtype=int)
+    right[:, 1] = [[0, 0, 1], [0, 0, 0], [0, 0, 0]]
+    right[1, 3] = [0, 0, 1]
+    return evidence.draw_resample(right, (1, 1, 3, 0))
+
+
+def layer_norm() -> Drawing:
+    """Three dimensions of a token, as in the appendix of geco on gradients."""
+    return evidence.draw_layer_norm((1, 3, 2), 2)
+
+
+def hidden_side() -> Drawing:
+    """The second sentence of the appendix of geco on the released attention layer."""
+    return evidence.draw_hidden(n_words=3, n_padding=3)
+
+
+def references() -> Drawing:
+    """The sentence of the appendix of geco on the annotator."""
+    words = "Thornton thinks Margaret haughty and can not keep his eyes off her .".split()
+    forms = {
+        0: ("She", "He", "They"),
+        1: ("thinks", "thinks", "think"),
+        8: ("her", "his", "their"),
+    }
+    return evidence.draw_references(words, 4, forms, {8: 0, 11: 2}, {2, 11})
+
+
+def removed_words() -> Drawing:
+    """The model that adds of assay 03."""
+    return evidence.draw_removed({"good": 2.0, "and": 0.0, "cold": -1.5, "food": 0.5}, {1, 2})
 
 
 ALL: tuple[Callable[[], Drawing], ...] = (
@@ -206,11 +325,24 @@ ALL: tuple[Callable[[], Drawing], ...] = (
     cue_and_attractor,
     sentence_filter,
     masked_pronoun,
+    arms,
     planted_words,
     assay_truths,
     randomisation,
     floor,
     stages,
+    errors_of_an_effect,
+    two_editors,
+    four_ways,
+    forgetting,
+    probe,
+    consistency,
+    scores,
+    resample,
+    layer_norm,
+    hidden_side,
+    references,
+    removed_words,
 )
 
 

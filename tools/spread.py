@@ -2,6 +2,7 @@
 
     make arithmetic                              # the notebooks under every setting, then this
     python tools/spread.py REFERENCE FOLDER...   # one folder of outputs for each setting
+    python tools/spread.py --add FOLDER          # what make test wrote on another kind of processor
 
 The reference is the run that all processors can repeat (avx2, see lib/core/arithmetic.py); every
 other folder holds the same studies, run with other instructions or another thread count. Only
@@ -19,6 +20,7 @@ from compare import EXACT, ROWS, by_key, differences, is_number, key_columns, si
 
 ROOT = Path(__file__).resolve().parents[1]
 TABLE = ROOT / "tests" / "arithmetic.csv"
+COLUMNS = ["table", "column", "kind", "spread", "width", "settings"]
 
 
 def moved(name: str, reference: pd.DataFrame, others: dict[str, pd.DataFrame]) -> list[dict]:
@@ -52,20 +54,49 @@ def moved(name: str, reference: pd.DataFrame, others: dict[str, pd.DataFrame]) -
     return [line | {"settings": " ".join(line["settings"])} for line in lines.values()]
 
 
-def main(reference: Path, folders: list[Path]) -> None:
-    """Write the table, and print how many numbers were equal, moved a little, or moved much."""
-    names = tables(reference)
+def measured(reference: Path, folders: list[Path]) -> list[dict]:
+    """What moved in any of these folders, one row a column of a table."""
     rows = []
-    for name, path in names.items():
+    for name, path in tables(reference).items():
         runs = [folder for folder in folders if (folder / name).is_file()]
         others = {folder.name: pd.read_csv(folder / name) for folder in runs}
         rows += moved(name, pd.read_csv(path), others)
-    table = pd.DataFrame(rows).sort_values(["table", "column"])
-    table["spread"] = table["spread"].map("{:.3g}".format)
-    table["width"] = table["width"].map("{:.3g}".format)
+    return rows
+
+
+def joined(known: pd.DataFrame, rows: list[dict]) -> list[dict]:
+    """The known moves with the new ones: of each column the larger, and the settings of both.
+
+    >>> known = pd.DataFrame([["t", "x", "number", 0.1, 1.0, "native"]], columns=COLUMNS)
+    >>> new = dict(zip(COLUMNS, ["t", "x", "number", 0.3, 1.0, "AMD"], strict=True))
+    >>> joined(known, [new])[0]["spread"], joined(known, [new])[0]["settings"]
+    (0.3, 'native AMD')
+    """
+    lines = {(row["table"], row["column"]): row for row in known.to_dict("records")}
+    for row in rows:
+        before = lines.get((row["table"], row["column"]), row)
+        is_text = "text" in (before["kind"], row["kind"])
+        settings = dict.fromkeys(f"{before['settings']} {row['settings']}".split())
+        lines[row["table"], row["column"]] = row | {
+            "kind": "text" if is_text else "number",
+            "spread": max(before["spread"], row["spread"]),
+            "settings": " ".join(settings),
+        }
+    return list(lines.values())
+
+
+def save(rows: list[dict]) -> None:
+    """Write the table, sorted."""
+    table = pd.DataFrame(rows, columns=COLUMNS).sort_values(["table", "column"])
+    for column in ("spread", "width"):
+        table[column] = [f"{float(value):.3g}" for value in table[column]]
     table.to_csv(TABLE, index=False)
-    print(f"{len(table)} columns of {table['table'].nunique()} tables (of {len(names)}) moved")
+    print(f"{len(table)} columns of {table['table'].nunique()} tables moved")
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), [Path(folder) for folder in sys.argv[2:]])
+    if sys.argv[1] == "--add":
+        new = measured(ROOT / "outputs" / "reference", [Path(sys.argv[2])])
+        save(joined(pd.read_csv(TABLE), new))
+    else:
+        save(measured(Path(sys.argv[1]), [Path(folder) for folder in sys.argv[2:]]))

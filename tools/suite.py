@@ -2,6 +2,7 @@
 
     python tools/suite.py [--jobs 2] [--outputs FOLDER]     make test
     python tools/suite.py --light                           the tests of make check
+    python tools/suite.py --more [--jobs 2]                 make test-more
 
 Each part is a pytest of its own, so that no study waits for another; the notebooks of a study run
 in their order. What they write goes into one temporary folder (kept if a test fails), and is
@@ -29,6 +30,9 @@ from lib.core.notebooks import find_studies
 
 ROOT = Path(__file__).resolve().parents[1]
 LOG = ROOT / "outputs" / "test.log"
+# The lane of test-more has no notebooks and no doctests.
+_PLAIN = "addopts=--import-mode=importlib -p lib.same_numbers -q --strict-markers"
+MORE = ("-p", "no:nbval", "-o", _PLAIN)
 LONGEST = ("geco", "cebab", "implicit_bias")  # first, so that no core waits at the end
 PAGES = "outputs/reference"  # results at scale cpu, drawn from committed tables
 TABLES = "tests/test_reference.py"
@@ -94,6 +98,20 @@ def parts(light: bool) -> list[Part]:
     return [*notebooks[:1], Part("tests", files), *notebooks[1:], *rooms, Part(PAGES, [PAGES])]
 
 
+def parts_more() -> list[Part]:
+    """The parts of make test-more, long ones first; tests/more holds nothing else."""
+    site = [str(ROOT / "tests" / "more" / f"test_{name}.py") for name in ("site", "player")]
+    extras = [str(f) for f in sorted((ROOT / "tests" / "more").glob("test_*.py"))]
+    rooms = [str(path) for path in sorted((ROOT / "tests").iterdir()) if path.is_dir()]
+    files = [str(f) for f in sorted((ROOT / "tests").glob("test_*.py"))]
+    return [
+        Part("site and player", site),
+        Part("paper's settings", files),
+        Part("extras", [f for f in extras if f not in site]),
+        Part("rooms", [room for room in rooms if not room.endswith("more")]),
+    ]
+
+
 def grouped(name: str, units: list[str], n: int) -> list[Part]:
     """Folders and files of tests in n parts: a process for each would import torch each time.
 
@@ -112,16 +130,18 @@ def report(part: Part, log: Path) -> None:
         file.write(f"== {part.name}\n{part.output}\n")
 
 
-def run(jobs: int, folder: str, light: bool) -> list[Part]:
-    """Run all parts, so many at once, and the comparison of tables after them."""
-    more = ["-m", "not slow and not more"] if light else ["-m", "not more"]
-    waiting = [Part(part.name, [*more, *part.arguments]) for part in parts(light)]
+def run(jobs: int, folder: str, lane: str) -> list[Part]:
+    """Run all parts, so many at once, and in the full lane the comparison of tables after them."""
+    marks = {"light": "not slow and not more", "full": "not more", "more": "more"}
+    given = ["-m", marks[lane], *(MORE if lane == "more" else ())]
+    asked = parts_more() if lane == "more" else parts(lane == "light")
+    waiting = [Part(part.name, [*given, *part.arguments]) for part in asked]
     with ThreadPoolExecutor(jobs) as pool:
         done = []
         for future in as_completed([pool.submit(part.run, folder) for part in waiting]):
             done.append(future.result())
             report(done[-1], LOG)
-    if not light:
+    if lane == "full":
         done.append(Part("tables", [TABLES]).run(folder))
         report(done[-1], LOG)
     return done
@@ -131,21 +151,28 @@ def main() -> int:
     """Announce, run, and sum up; the exit status is 0 if everything passed."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1))
-    parser.add_argument("--light", action="store_true", help="unit tests that are not slow")
+    lanes = parser.add_mutually_exclusive_group()
+    lanes.add_argument("--light", action="store_true", help="unit tests that are not slow")
+    lanes.add_argument("--more", action="store_true", help="what needs an extra, a browser or long")
     parser.add_argument("--outputs", help="keep what the notebooks write there")
     parser.add_argument(
         "--strict", action="store_true", help="fail on skips not in tests/skips.txt"
     )
     chosen = parser.parse_args()
-    what = "light unit tests" if chosen.light else "unit tests, every notebook, every table"
-    minutes = expected_minutes("check" if chosen.light else "test")
+    lane = "light" if chosen.light else "more" if chosen.more else "full"
+    what = {
+        "light": "light unit tests",
+        "full": "unit tests, every notebook, every table",
+        "more": "extras, browser, site, the papers' settings",
+    }[lane]
+    minutes = expected_minutes({"light": "check", "full": "test", "more": "test-more"}[lane])
     about = f"about {minutes / chosen.jobs:.0f} minutes on this machine; " if minutes else ""
     print(f"{what}: {about}log: outputs/test.log", flush=True)
     LOG.parent.mkdir(exist_ok=True)
     LOG.write_text("")
     folder = chosen.outputs or tempfile.mkdtemp(prefix="touchstone-test-")
     started = time.monotonic()
-    done = run(chosen.jobs, folder, chosen.light)
+    done = run(chosen.jobs, folder, lane)
     reasons = skips(done)
     allowed = (ROOT / "tests" / "skips.txt").read_text().splitlines()
     unexpected = sorted(set(reasons) - set(allowed)) if chosen.strict else []

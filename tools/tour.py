@@ -3,9 +3,9 @@
     python tools/tour.py [STUDY ...]
 
 Nothing is downloaded, trained or explained: stage 05 of each study is executed as in
-`tools/results.py`, from the tables that are committed, into outputs/tour/<study>/cpu. The figures
-of earlier stages need the data or the models; they are copied as they are committed. What was drawn
-and what was copied is printed.
+`tools/results.py`, from the tables that are committed, into outputs/tour/<study>/cpu. A figure of
+an earlier stage is drawn by the cell that saves it (tools/redraw.py); where no table holds what it
+shows, it is copied as it is committed. What was drawn and what was copied is printed.
 """
 
 from __future__ import annotations
@@ -17,12 +17,14 @@ import time
 from pathlib import Path
 
 import nbformat
+import redraw
 from execute import run_cells
-from results import SCALE, STAGES, notebook_of, prepare, published
+from results import SCALE, earlier_stages, notebook_of, prepare, published
 
 from lib.core.errors import TouchstoneError
 from lib.core.files import write_atomic
 from lib.core.paths import outputs_root, reference_dir
+from lib.core.pictures import save_png
 
 DRAWN, COPIED = "drawn", "copied"
 
@@ -35,14 +37,27 @@ def tour(study: str, root: Path) -> dict[Path, str]:
     notebook = notebook_of(study)
     run_cells(notebook, f"{study}, the figures at scale {SCALE}")
     write_atomic(stages / "05_figures.ipynb", nbformat.writes(notebook) + "\n")
-    copied = {path: COPIED for stage in STAGES for path in sorted((stages / stage).glob("*.png"))}
-    return copied | dict.fromkeys(sorted((stages / "05_figures").glob("*.png")), DRAWN)
+    earlier = {
+        path: draw_or_copy(study, stage, path)
+        for stage in earlier_stages(study)
+        for path in sorted((stages / stage).glob("*.png"))
+    }
+    return earlier | dict.fromkeys(sorted((stages / "05_figures").glob("*.png")), DRAWN)
+
+
+def draw_or_copy(study: str, stage: str, path: Path) -> str:
+    """Draw a figure of an earlier stage over its committed copy, where the tables allow it."""
+    try:
+        redraw.draw_earlier(study, SCALE, stage, path.stem, lambda *told: save_png(told[-1], path))
+    except TouchstoneError:
+        return COPIED
+    return DRAWN
 
 
 def missing(study: str, figures: dict[Path, str]) -> list[str]:
     """The committed figures of a study that are neither drawn nor copied."""
     folder = reference_dir(study, SCALE)
-    committed = {path.relative_to(folder) for path in folder.glob("0*/*.png")}
+    committed = {path.relative_to(folder) for path in folder.glob("*_*/*.png")}
     return sorted(map(str, committed - {Path(*path.parts[-2:]) for path in figures}))
 
 

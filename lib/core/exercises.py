@@ -73,6 +73,8 @@ def check_number(
     for help_, wrong in (slips or {}).items():
         if abs(number - wrong) <= tolerance:
             raise Unsolved(f"{of}{number:g} is a usual slip: {help_}")
+    if 0 < right < 1 and abs(number / 100 - right) <= tolerance:
+        raise Unsolved(f"{of}{number:g} is a percentage; write it as a share, such as 0.5.")
     raise Unsolved(f"{of}{number:g} is another number than ours. {hint}")
 
 
@@ -98,10 +100,11 @@ def check_choice(answer: Any, right: str, why_not: Mapping[str, str], name: str 
     if answer is ...:
         raise Unsolved(of + _NOTHING_YET)
     letter = str(answer).strip().lower()
-    if letter == right:
+    if letter == right.lower():
         return "Right."
     choices = sorted({right, *why_not})
-    if letter not in choices:
+    why_not = {choice.lower(): why for choice, why in why_not.items()}
+    if letter not in why_not:
         known = ", ".join(map(repr, choices))
         raise Unsolved(f"{of}{answer!r} is no choice; write one of {known}.")
     raise Unsolved(f"{of}Not {answer!r}. {why_not[letter]}")
@@ -167,8 +170,10 @@ def check_function(
             answer = function(*copy.deepcopy(arguments))
         except Exception as error:
             raise Unsolved(f"{call} stops with {type(error).__name__}: {error}") from error
-        if answer is None or answer is ...:
+        if answer is ...:
             raise Unsolved(f"{call} returns nothing yet: put your code in the place of the dots.")
+        if answer is None:
+            raise Unsolved(f"{call} returns None. Is a `return` missing?")
         if not _is_close(answer, right(*copy.deepcopy(arguments)), tolerance):
             raise Unsolved(f"{call} returns {_shown(answer)}, which is not it. {help_}")
     return "Right."

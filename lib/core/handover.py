@@ -8,6 +8,7 @@ are not committed: who needs them is told what has to be trained, and how long i
 
 import lzma
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
 from pathlib import Path
 
 from .errors import TouchstoneError, did_you_mean
@@ -19,7 +20,7 @@ from .stage import MANIFEST, hold, open_stage, read_manifest
 
 SCALE = "small"
 PACKED = {
-    "geco": "04_metrics",
+    "geco": "appendix_what_models_use",  # reads what stage 04 reads, and a model
     "lm_saliency": "04_metrics",
     "implicit_bias": "04_metrics",
 }
@@ -46,7 +47,7 @@ def prepare_stage(study: str, stage: str) -> Iterator[str]:
     if name is None:
         raise TouchstoneError(f"there is no stage {stage!r}{did_you_mean(stage, jobs)}")
     first, plan = next(iter(jobs)), _plan(study, name, jobs)
-    if lacking := [earlier for earlier in sorted(plan) if plan[earlier] and earlier != first]:
+    if lacking := [earlier for earlier in jobs if plan.get(earlier) and earlier != first]:
         missing = plan[lacking[0]]
         raise TouchstoneError(
             f"{name} reads {len(missing)} files of {lacking[0]} that are not committed "
@@ -55,10 +56,10 @@ def prepare_stage(study: str, stage: str) -> Iterator[str]:
             + f"; `touchstone run {study} --stage {lacking[0]}`, and so on, or all of them: "
             f"`touchstone run {study}`"
         )
-    for earlier, missing in sorted(plan.items()):
+    for earlier in (known for known in jobs if known in plan):
         if _has(jobs[earlier], _needed(study, name, earlier)):
             yield f"{earlier}: there already"
-        elif missing:
+        elif plan[earlier]:
             yield f"{earlier}: is run now; it trains nothing"
             with hold(jobs[earlier].folder.parent, seconds=0):
                 run_job(jobs[earlier], earlier)
@@ -116,9 +117,9 @@ def _plan(study: str, stage: str, jobs: Mapping[str, Job]) -> dict[str, list[str
     to_do = [stage]
     while to_do:
         reader = to_do.pop()
-        for earlier in (name for name in jobs if name < reader and name not in plan):
+        for earlier in takewhile(reader.__ne__, jobs):
             needed = _needed(study, reader, earlier)
-            if not needed:
+            if not needed or earlier in plan:
                 continue
             is_there = _has(jobs[earlier], needed)
             committed = set(_committed(study, earlier))

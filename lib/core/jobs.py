@@ -5,9 +5,10 @@ a stage and its parameters to jobs. Each calls what the notebook calls for the s
 notebook afterwards reads what is there: there is one way to compute a unit. A unit is claimed by a
 lock of its own (`Units.claim`), which the system lets go when its process dies; so whoever comes
 second waits or does another one first, and a killed unit is made again. The lock of the stage's
-folder stays that of its notebook: units may be made beside it, a second notebook may not. Jobs are
-at most half an hour at `paper` where their method can be split (rows of path methods); a training
-cannot. Output roots merge by copying (`merge`).
+folder stays that of its notebook: units may be made beside it, a second notebook may not. Long
+units are made in parts, jobs of at most half an hour: of the rows for path methods, of the epochs
+for a training, where each part goes on from the one before. Output roots merge by copying
+(`merge`).
 """
 
 import os
@@ -23,6 +24,7 @@ from typing import Any
 from .arithmetic import in_force, variables
 from .errors import TouchstoneError, did_you_mean
 from .files import write_atomic
+from .notebooks import APPENDIX
 from .paths import outputs_root
 from .progress import progress
 from .stage import Stage
@@ -39,7 +41,8 @@ class Job:
     Attributes:
         key: stage and name, "02_training/D_A-C-seed0".
         stage: the stage that keeps it.
-        needs: the stages that must be complete before.
+        needs: the stages that must be complete before, and the keys of the jobs that it goes on
+            from. What is missing of these it does itself.
         seconds: predicted, on one core.
         gigabytes: predicted memory.
         store: where it is kept.
@@ -100,6 +103,8 @@ def run_all(
 ) -> int:
     """Compute a stage's units in several processes, the longest first, one thread each.
 
+    Jobs that another one goes on from are left to it: one process does all parts of a training.
+
     Args:
         listing: the study's list of jobs, a function that a new process can import.
         place: study, scale, stage.
@@ -112,8 +117,7 @@ def run_all(
     Raises:
         TouchstoneError: workers die one after the other.
     """
-    jobs = sorted(listing(closed_stage(*place), values), key=lambda job: -job.seconds)
-    left, busy, deaths = [job.key for job in jobs], 0, 0
+    left, busy, deaths = _longest_first(listing(closed_stage(*place), values)), 0, 0
     os.environ.update(variables(in_force()))  # for the workers, before they import torch
     while left:
         pool = ProcessPoolExecutor(processes, get_context("spawn"))
@@ -128,6 +132,18 @@ def run_all(
                 "finished units are safe: run again with fewer jobs"
             )
     return busy
+
+
+def _longest_first(jobs: Iterable[Job]) -> list[str]:
+    """The keys of jobs that no other goes on from; those before them count to their seconds."""
+    by_key = {job.key: job for job in jobs}
+
+    def seconds(job: Job) -> float:
+        return job.seconds + sum(seconds(by_key[key]) for key in job.needs if key in by_key)
+
+    gone_on_from = {key for job in by_key.values() for key in job.needs}
+    last = [job for job in by_key.values() if job.key not in gone_on_from]
+    return [job.key for job in sorted(last, key=seconds, reverse=True)]
 
 
 def _finished(asked: Mapping["Future[bool]", str], left: list[str]) -> list[bool]:
@@ -201,7 +217,8 @@ def _kept(root: Path) -> set[Path]:
     files = (
         path.relative_to(root)
         for folder in _FOLDERS
-        for path in root.glob(f"*/*/[0-9][0-9]_*/{folder}/**/*")
+        for stage in ("[0-9][0-9]_", APPENDIX)
+        for path in root.glob(f"*/*/{stage}*/{folder}/**/*")
         if path.is_file()
     )
     return {path for path in files if not any(part.startswith(".") for part in path.parts)}

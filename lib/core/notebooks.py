@@ -2,6 +2,7 @@
 
 Sources are in the percent format of jupytext. A source also holds exercises, in cells with the tags
 of `EDITIONS`. Who runs, compares or shows a notebook gets the reader's edition, without them.
+A study has its five stages, and appendices: `appendix_<topic>.py`, a second story of its own.
 """
 
 import hashlib
@@ -9,7 +10,7 @@ import inspect
 import re
 import textwrap
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,10 @@ from .paths import ROOT
 
 if TYPE_CHECKING:  # nbformat takes up to two seconds to import, and no kernel needs it
     from nbformat import NotebookNode
+    from pandas import DataFrame
 
+APPENDIX = "appendix_"  # begins the name of a notebook that is no stage
+_READS = re.compile(r"\.(?:input|note)\(\s*\"(\w+)\"")
 _CELL = re.compile(r"^# %%(.*)\n", re.MULTILINE)
 EXERCISE_TAGS = frozenset({"exercise", "hole", "solution", "check"})
 EDITIONS: dict[str, frozenset[str]] = {  # the exercise cells that an edition has
@@ -36,8 +40,26 @@ def find_studies(root: Path = ROOT) -> list[str]:
 
 
 def find_notebooks(study: str, root: Path = ROOT) -> list[Path]:
-    """The sources of a study's stages in order, `notebooks/<study>/NN_noun.py`."""
-    return sorted((root / "notebooks" / study).glob("[0-9][0-9]_*.py"))
+    """A study's sources in the order in which they run: its stages, `NN_noun.py`, and each
+    `appendix_<topic>.py` right after the last stage that it reads.
+    """
+    folder = root / "notebooks" / study
+    order = {path: (path.stem, "") for path in folder.glob("[0-9][0-9]_*.py")}
+    for path in folder.glob(f"{APPENDIX}*.py"):
+        stages = [name for name in stages_read(path) if not name.startswith(APPENDIX)]
+        order[path] = (max(stages, default="~"), path.stem)  # the last of all if it reads none
+    return sorted(order, key=order.__getitem__)
+
+
+def find_sources(root: Path = ROOT) -> list[Path]:
+    """The sources of all notebooks: the start page, then study by study."""
+    studies = (path for study in find_studies(root) for path in find_notebooks(study, root))
+    return [root / "notebooks" / "00_start_here.py", *studies]
+
+
+def stages_read(py_path: Path) -> list[str]:
+    """The notebooks that a source names in `stage.input` and `stage.note`."""
+    return list(dict.fromkeys(_READS.findall("\n".join(code_cells(py_path)[0]))))
 
 
 def code_cells(py_path: Path | str) -> tuple[list[str], list[str]]:
@@ -125,6 +147,68 @@ def show_source(fn: Callable[..., Any] | type) -> None:
             f"{fn.__qualname__} has {n_lines} lines; show a part of at most 40 that stands alone"
         )
     display(Markdown(f"```python\n# {fn.__module__}\n{source}\n```"))
+
+
+def listed(files: Sequence[tuple[str, str, str]], at_most: int = 12) -> "DataFrame":
+    """A table of files (file, rows, columns) of at most so many lines.
+
+    If there are more, each folder is one line, and then the last line says how many are left out.
+
+    >>> names = "a.csv", "m/1.json", "m/2.json", "z.csv"
+    >>> some = [(name, "", "") for name in names]
+    >>> listed(some, at_most=3)["file"].tolist()
+    ['a.csv', 'm/ (2 files)', 'z.csv']
+    >>> listed(some, at_most=2)["file"].tolist()
+    ['a.csv', '3 more files, in manifest.json']
+    """
+    import pandas as pd
+
+    counted = [(*line, 1) for line in files]
+    if len(counted) > at_most:
+        folders = Counter(name.partition("/")[0] for name, *_ in files if "/" in name)
+        short = [(f"{name}/ ({n} files)", "", "", n) for name, n in folders.items()]
+        counted = sorted([line for line in counted if "/" not in line[0]] + short)
+    if len(counted) > at_most:
+        left_out = sum(n for *_, n in counted[at_most - 1 :])
+        counted[at_most - 1 :] = [(f"{left_out} more files, in manifest.json", "", "", left_out)]
+    return pd.DataFrame([line[:3] for line in counted], columns=["file", "rows", "columns"])
+
+
+def show_table(table: "DataFrame", columns: Mapping[str, str], rows: int = 12) -> None:
+    """Display a table as a reader wants it: chosen columns under plain names, no index, few rows.
+
+    Args:
+        table: any; the whole of it is saved elsewhere.
+        columns: which columns, and the name of each.
+        rows: the most rows; a line below says how many are left out.
+    """
+    from IPython.display import HTML, display  # here, so that a plan costs nobody the import
+
+    shown = table[list(columns)].rename(columns=dict(columns)).rename_axis(columns=None).head(rows)
+    display(HTML(shown.to_html(index=False, border=0, na_rep="-")))
+    if (left_out := len(table) - len(shown)) > 0:
+        print(f"{left_out} more rows are in the saved table.")
+
+
+def in_words(table: "DataFrame", names: Mapping[str, str], rows: int = 12) -> "DataFrame":
+    """Some columns of a table under names in words; the first one names the rows.
+
+    Args:
+        table: any table.
+        names: what is shown, in order: the name in words by column.
+        rows: at most so many are shown; the rest is in the CSV.
+
+    >>> import pandas as pd
+    >>> in_words(pd.DataFrame({"n": [2], "word": ["she"]}), {"word": "word", "n": "times"})
+    word times
+    she      2
+    """
+    shown = table[list(names)].head(rows).rename(columns=dict(names))
+    first, *_ = names.values()
+    shown = shown.set_index(first).rename_axis(index=None, columns=first)
+    for name in shown.select_dtypes(bool):
+        shown[name] = shown[name].map({True: "yes", False: "no"})
+    return shown.astype(object).where(shown.notna(), "")
 
 
 def _set_cell_ids(notebook: "NotebookNode") -> None:

@@ -220,9 +220,10 @@ def run_jobs(
     started = time.monotonic()
     is_ours = jobs[0].root == ROOT or (jobs[0].root / PACKAGE.name).resolve() == PACKAGE
     with warm_kernels(is_ours and len(stages or jobs) > 1) as kernels:
+        last = max((i for i, job in enumerate(jobs, 1) if job.stage in stages), default=0)
         for i, job in enumerate(jobs, 1):
             if stages and job.stage not in stages:
-                if job.stage < max(stages) and (reason := why_run(job)):
+                if i < last and (reason := why_run(job)):
                     say(f"note: {job.stage} is not up to date ({reason}); it is used as it is")
                 continue
             label = f"[{i}/{len(jobs)}] {job.stage}"

@@ -18,15 +18,16 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import pyarrow.parquet
 from filelock import AcquireReturnProxy, FileLock, Timeout
-from PIL import Image
 
 from . import paths
 from .arithmetic import in_force, processor
 from .contents import fingerprint, name_of, named_contents, noted_contents
 from .errors import TouchstoneError
-from .files import atomic_path, save_csv, save_json, sha256_of
+from .files import save_csv, save_json, sha256_of, write_atomic
 from .made_by import forget_reuse, package_versions, reused
+from .notebooks import APPENDIX, listed
 from .parameters import check_running_notebook, notebook_parameters
+from .pictures import BESIDE, caption, save_png, save_print, save_svg
 
 if TYPE_CHECKING:  # a plan draws nothing
     from matplotlib.figure import Figure
@@ -35,13 +36,6 @@ MANIFEST = "manifest.json"
 _PREVIOUS = ".manifest.previous"
 PENDING = "manifest.json.part"  # what a notebook leaves for the runner to finish
 _locks: dict[Path, FileLock] = {}  # a lock that nobody refers to is let go, so they are kept here
-
-
-_NO_DATES: dict[str, dict[str, None]] = {  # by which equal figures would be different files
-    "png": {"Software": None},
-    "svg": {"Date": None},
-    "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
-}
 
 
 @dataclass
@@ -80,7 +74,9 @@ class Stage:
             TouchstoneError: the stage is not complete, does not list the file, or the file is no
                 longer what the manifest says; it names the command that makes the file.
         """
-        if not earlier_stage < self.stage:
+        # An appendix may stand before a stage, whatever its name (core/notebooks.py).
+        is_appendix = earlier_stage.startswith(APPENDIX) and earlier_stage != self.stage
+        if not (is_appendix or earlier_stage < self.stage):
             raise TouchstoneError(
                 f"{self.stage} may read earlier stages only, and {earlier_stage} is none"
             )
@@ -145,18 +141,19 @@ class Stage:
         return frame.round(digits)
 
     def figure(self, name: str, figure: "Figure", formats: Sequence[str] = ("png",)) -> None:
-        """Save a figure as `<name>.<format>` for each format (png, svg, pdf), 150 dots an inch.
+        """Save a figure as `<name>.<format>` for each format (png, svg, pdf).
 
-        A png gets a palette of 256 colours: a third of the size, with no difference to the eye.
+        An svg or pdf that is asked for is a copy for print, at the width of a column or a page.
+        Where none is, the svg is the figure as the png shows it, and `make paper_figures` makes the
+        copies for print. The caption `<name>.txt` is taken from what the notebook says above the
+        figure (`core/pictures.py`).
         """
-        for kind in formats:
-            with atomic_path(self.path(f"{name}.{kind}")) as part:
-                figure.savefig(
-                    part, format=kind, dpi=150, bbox_inches="tight", metadata=_NO_DATES.get(kind)
-                )
-                if kind == "png":
-                    picture = Image.open(part).convert("RGB")
-                    picture.quantize(256).save(part, format="png", optimize=True, dpi=(150, 150))
+        write_atomic(self.path(f"{name}.txt"), caption(self.study, self.stage, name, figure))
+        for kind in dict.fromkeys(formats):
+            save = save_png if kind == "png" else save_print
+            save(figure, self.path(f"{name}.{kind}"))
+        if not {"svg", "pdf"} & {*formats}:
+            save_svg(figure, self.path(f"{name}.svg"))
 
     def close(self, parameters: Mapping[str, Any]) -> pd.DataFrame:
         """Write `manifest.json`, last and at once; times and hardware, which differ, to `run.json`.
@@ -166,7 +163,8 @@ class Stage:
                 of the notebook's `parameters` cell are kept.
 
         Returns:
-            A table of the files (file, rows, columns), for display.
+            A table of the files (file, rows, columns), for display: at most twelve lines, folders
+            in one line each; what lies beside a png is left out.
 
         Raises:
             TouchstoneError: a parameter of the notebook is missing.
@@ -206,12 +204,12 @@ class Stage:
                 + "; ".join(f"{n} {by}" for by, n in by_maker.items())
                 + " (TOUCHSTONE_STRICT=1 makes them anew)"
             )
-        return pd.DataFrame(
+        return listed(
             [
                 (name, str(f.get("rows", "")), str(f.get("columns", "")))
                 for name, f in files.items()
-            ],
-            columns=["file", "rows", "columns"],
+                if not name.endswith(BESIDE)
+            ]
         )
 
     def _declared(self, parameters: Mapping[str, Any]) -> dict[str, Any]:

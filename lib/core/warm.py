@@ -6,6 +6,9 @@ computes nothing, and forks itself for each kernel. Modules of this package are 
 kernels, so that each runs the code of its own time. Linux only, for elsewhere libraries do not
 survive a fork, and not beside a GPU, whose driver does not either.
 
+A kernel and its client meet in sockets of a temporary folder: a port that is free when it is chosen
+can be another process's by the time the libraries are loaded.
+
     python -m lib.core.warm 5 torch     the server: its socket's file descriptor, what it imports
 """
 
@@ -17,6 +20,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
@@ -40,6 +44,7 @@ LIBRARIES = (
 )
 _LAUNCHER = "ipykernel_launcher"
 _BETWEEN_LOOKS = 0.2  # seconds between looks for kernels that have ended
+_LONGEST_SOCKET = 107  # characters of a Unix socket's path
 
 
 def can_fork() -> bool:
@@ -70,6 +75,8 @@ class WarmKernels:
         self._server: subprocess.Popen[bytes] | None = None
         self._ended: dict[int, int] = {}
         self._unread = b""
+        self._sockets = tempfile.TemporaryDirectory(prefix="kernels-")
+        self._placed = 0
 
     def start(self, arguments: Sequence[str], env: dict[str, str], cwd: str) -> int:
         """Fork a kernel with arguments for ipykernel; returns its process id.
@@ -89,6 +96,15 @@ class WarmKernels:
                 if "started" in line:
                     return int(line["started"])
 
+    def sockets(self) -> dict[str, str]:
+        """Where the next kernel meets its client, as traits of a kernel manager.
+
+        Empty, which means ports, where the temporary folder's path is too long for a socket.
+        """
+        self._placed += 1
+        place = f"{self._sockets.name}/{self._placed}"
+        return {"transport": "ipc", "ip": place} if len(place) + 2 < _LONGEST_SOCKET else {}
+
     def status(self, process: int) -> int | None:
         """The exit status of a kernel that has ended, else None; no kernel outlives the server."""
         if process not in self._ended:
@@ -103,6 +119,7 @@ class WarmKernels:
         self._socket.close()
         if self._server is not None:
             self._server.wait()
+        self._sockets.cleanup()
 
     def _lines(self, wait: bool) -> list[dict[str, int]]:
         """What the server has said since; the ends of kernels are noted."""
@@ -144,6 +161,9 @@ def kernel_manager(kernels: WarmKernels, base: type | None = None) -> type:
 
     class Manager(kind):
         provisioner: Any
+
+        def __init__(self, *args: Any, **traits: Any) -> None:
+            super().__init__(*args, **kernels.sockets() | traits)
 
         async def _async_pre_start_kernel(self, **kwargs: Any) -> Any:
             if self.provisioner is None:

@@ -151,6 +151,22 @@ def stored_annotation(sentences: Sequence[str], files: Iterable[Path]) -> list[D
     return [stored[sentence] for sentence in sentences]
 
 
+def parse_by(
+    pipeline: str, sentences: Sequence[str], files: Sequence[Path]
+) -> tuple[list[Doc], str]:
+    """The parse of sentences, stored or made now, and the name of the pipeline that made it.
+
+    Args:
+        pipeline: "stored", or as for `load_pipeline`.
+        sentences: of one text.
+        files: where their parse is stored.
+    """
+    if pipeline == STORED:
+        return stored_annotation(sentences, files), stored_pipeline(files[0])
+    loaded = load_pipeline(pipeline)
+    return annotate(sentences, loaded), loaded.path.name
+
+
 def stored_pipeline(file: Path) -> str:
     """The pipeline that made a stored annotation, from its head: "en_ud_sm with spaCy 3.8.18"."""
     with file.open(encoding="utf-8") as lines:

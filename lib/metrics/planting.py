@@ -150,14 +150,16 @@ def train_shortcut(
     settings: Settings,
     tokens: Mapping[int, str],
     seed: int = 0,
+    scheme: str = _SCHEME,
 ) -> tuple[TextModel, pd.DataFrame, pd.DataFrame]:
-    """Train an OLA model on planted rows and verify on planted test rows that it uses the token.
+    """Train a model on planted rows and verify on planted test rows that it uses the token.
 
     A model may answer one class wherever it sees no token; in rows of that class it does not need
     the token, and an explanation may rightly pass it over. Occlusion shows which rows these are.
 
     Args:
         tokens, seed: see `plant`.
+        scheme: what learns (`lib.models.schemes`): one attention layer, or parts of the encoder.
 
     Returns:
         The model, the planted test rows, and what `token_swaps` found on them.
@@ -167,7 +169,7 @@ def train_shortcut(
     """
     planted = plant(test, tokens, seed)
     model = trainer.train(
-        _SCHEME, seed, plant(train, tokens, seed), planted, classes, settings
+        scheme, seed, plant(train, tokens, seed), planted, classes, settings
     ).model
     swaps = token_swaps(model, planted, tokens)
     check_shortcut(swaps)
@@ -204,8 +206,11 @@ def planted_mass(
     methods: Sequence[str | tuple[str, Mapping[str, Any]]],
     epochs: int,
     seed: int = 0,
+    scheme: str = _SCHEME,
+    lr: float = 0.01,
+    batch_size: int = 64,
 ) -> pd.DataFrame:
-    """`mass_on_token` of methods on an OLA model that was trained on a planted word per class.
+    """`mass_on_token` of methods on a model that was trained on a planted word per class.
 
     Args:
         recipe: encoder, revision and classes.
@@ -214,6 +219,10 @@ def planted_mass(
         methods: names, or (name, settings). A method with settings has them in its name ("LIME,
             n_samples 1000").
         epochs: passes over the train rows.
+        seed: of the places of the words and of the training.
+        scheme: what learns, one attention layer (OLA) or parts of the encoder.
+        lr: the highest learning rate.
+        batch_size: rows per step.
 
     Returns:
         The columns of `mass_on_token`, and follows: the share of predictions that follow a
@@ -225,9 +234,9 @@ def planted_mass(
     tokenizer, classes = load_tokenizer(recipe["encoder"], recipe["revision"]), recipe["classes"]
     words = free_words(tokenizer, [*train["sentence"], *test["sentence"]], n=len(classes))
     trainer = Trainer(recipe["encoder"], recipe["revision"], torch.device("cpu"))
-    how = Settings(epochs=epochs, lr=0.01, batch_size=64, eps=SCHEMES[_SCHEME].adam_eps)
+    how = Settings(epochs=epochs, lr=lr, batch_size=batch_size, eps=SCHEMES[scheme].adam_eps)
     model, planted, swaps = train_shortcut(
-        trainer, train, test, classes, how, dict(enumerate(words)), seed
+        trainer, train, test, classes, how, dict(enumerate(words)), seed, scheme
     )
     rows = planted[planted["row_id"].isin(set(asked))].reset_index(drop=True)
     pairs = [(method, {}) if isinstance(method, str) else method for method in methods]

@@ -2,7 +2,7 @@
 explanations compared.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from typing import Any
@@ -13,7 +13,7 @@ from torch import nn
 
 from ..attribution.explain import explain_many
 from ..attribution.registry import Method
-from ..core.errors import TouchstoneError
+from ..core.errors import TouchstoneError, check_choice
 from ..core.seeds import seed_for
 from ..models.hf import redraw
 from .agreement import rank_likeness
@@ -86,6 +86,8 @@ def cascading_randomisation(
     methods: Sequence[str | tuple[str | Method, Mapping[str, Any]]],
     n_draws: int = 5,
     seed: int = 0,
+    shown: Collection[str] = (),
+    shared: bool = False,
 ) -> pd.DataFrame:
     """Cascading parameter randomisation (Adebayo et al. 2018, section 4.1): explanations before
     and after each step.
@@ -97,6 +99,17 @@ def cascading_randomisation(
     once, so more rows do not make up for one draw: `n_draws` models are drawn, each with its own
     cascade, and intervals belong over draws. The model is left as it was.
 
+    Args:
+        model: which tells its parts.
+        rows: to be explained.
+        methods: names or methods, with settings where they are not the defaults.
+        n_draws: random models.
+        seed: of the random models.
+        shown: the parts after which the rows are explained; none: after each. The cascade makes
+            the parts between random all the same.
+        shared: whether each random model explains a share of its own of the base sentences; so many
+            are drawn at the price of one.
+
     Returns:
         method, row_id, sentence_idx, step, part (`TRAINED`, "head", "layer 5", ...,
         "embeddings"), draw, rank_signed
@@ -104,7 +117,8 @@ def cascading_randomisation(
         model, with and without signs (NaN for one word or equal scores).
 
     Raises:
-        TouchstoneError: for a model that does not tell its parts.
+        TouchstoneError: for a model that does not tell its parts, and for a part in `shown` that it
+            does not have.
     """
     if not hasattr(model, "parts"):
         raise TouchstoneError(
@@ -112,15 +126,22 @@ def cascading_randomisation(
             "make it random; give it a method `parts`, as lib.models.hf.HFClassifier has"
         )
     steps = randomisation_steps(model)
-    first = explain_many(model, rows, methods)
-    found = [_compared(first, first, 0, TRAINED, draw) for draw in range(n_draws)]
+    known = [part for part, _ in steps]
+    for part in shown:
+        check_choice("the part in `shown`", part, known)
+    first, number = explain_many(model, rows, methods), pd.factorize(rows["sentence_idx"])[0]
+    shares = [rows[number % n_draws == draw] if shared else rows for draw in range(n_draws)]
+    firsts = [first[first["row_id"].isin(set(share["row_id"]))] for share in shares]
+    found = [_compared(before, before, 0, TRAINED, draw) for draw, before in enumerate(firsts)]
     for draw in range(n_draws):
+        share = shares[draw].reset_index(drop=True)
         with _parameters_kept(model.module):
-            for number, (part, parameters) in enumerate(steps, start=1):
+            for step, (part, parameters) in enumerate(steps, start=1):
                 randomise(model.module, parameters, seed_for("randomise", part, draw, seed))
-                found.append(
-                    _compared(first, explain_many(model, rows, methods), number, part, draw)
-                )
+                if shown and part not in shown:
+                    continue
+                now = explain_many(model, share, methods)
+                found.append(_compared(firsts[draw], now, step, part, draw))
     return pd.concat(found, ignore_index=True)
 
 

@@ -4,12 +4,11 @@ Nothing is computed here, and no model, method or metric is imported: a table is
 of its columns, which each function lists. `COLOURS` and `STYLE` are for figures that a notebook
 draws itself. The words of a table of explanations are coloured by `plot_words`, a picture for
 notebooks, by `explanations_to_html`, a page to save, and by `words_to_terminal`. Schematics are
-drawn by the functions of `schematics_truths` and `schematics_methods`, which return a `Drawing`: a
-figure and its alt text.
+drawn by the functions of the modules `schematics_*`, which return a `Drawing`: a figure and its alt
+text.
 """
 
 from .attributions import (
-    method_grid,
     plot_correlation,
     plot_example,
     plot_form_difference,
@@ -20,7 +19,8 @@ from .attributions import (
 )
 from .continuations import plot_continuation
 from .effects import plot_directions, plot_errors, plot_three_effects
-from .panels import BELOW
+from .model_use import plot_planted, plot_randomisation, plot_yardsticks
+from .panels import BELOW, SCHEME_NAMES, method_grid, method_label
 from .style import COLOURS, STYLE, Plotted
 from .word_colours import explanations_to_html, words_to_html
 from .word_pictures import plot_words
@@ -29,10 +29,12 @@ from .word_terminal import words_to_terminal
 __all__ = [
     "BELOW",
     "COLOURS",
+    "SCHEME_NAMES",
     "STYLE",
     "Plotted",
     "explanations_to_html",
     "method_grid",
+    "method_label",
     "plot_continuation",
     "plot_correlation",
     "plot_directions",
@@ -41,10 +43,13 @@ __all__ = [
     "plot_form_difference",
     "plot_mass_accuracy",
     "plot_performance",
+    "plot_planted",
+    "plot_randomisation",
     "plot_relative_mass_accuracy",
     "plot_significance",
     "plot_three_effects",
     "plot_words",
+    "plot_yardsticks",
     "words_to_html",
     "words_to_terminal",
 ]

@@ -6,8 +6,6 @@ Floors, which see no model, carry the scheme "-" and are drawn wherever models a
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-import seaborn as sns
-from matplotlib.colors import ListedColormap
 from matplotlib.patches import Patch
 
 from .panels import (
@@ -16,18 +14,22 @@ from .panels import (
     NO_MODEL,
     SCHEME_ORDER,
     add_legend,
+    dataset_label,
     draw_dots,
     draw_families,
     draw_floors,
     family_handles,
     known_first,
+    method_label,
     method_rows,
     panel_grid,
     scheme_label,
 )
 from .style import COLOURS, STYLE, Plotted
 
-_P_COLOURS = ListedColormap(["#08306b", "#4a86c5", "#b5d3ea", "#f2f2f2"])  # the darker, the smaller
+_FORMS = {"F": "female", "M": "male", "NB": "non-binary"}
+# attribution per word: less than this between the forms is of no interest (claims.yaml of geco)
+SMALLEST = 0.01
 
 
 def plot_mass_accuracy(
@@ -50,12 +52,22 @@ def plot_mass_accuracy(
     for ax, dataset, part in panels:
         draw_families(ax, part, value, methods)
         ax.set_xlim(min(0.0, np.nanmin(models["low"].fillna(0))), 1.04)
+        ax.set_xticks((0, 0.5, 1), ("0", ".5", "1"))
         here = floors[floors["dataset"] == dataset]
         draw_floors(ax, zip(here["method"], here[value]))
+    finding = ""
+    if not (rule := floors[floors["method"] == "First pronoun"]).empty:
+        reached = models["dataset"].map(rule.set_index("dataset")[value])
+        n_above = (models[value] >= reached).sum()
+        finding = (
+            f"{n_above or 'None'} of {models[value].notna().sum()} explanations of a model reach "
+            "the rule 'first pronoun', which looks at no model"
+        )
     add_legend(
         figure,
         family_handles(models),
         {name: FLOOR_LOOKS[name] for name in floors["method"].unique()},
+        finding,
     )
     return figure, table[
         ["dataset", "scheme", "method", value, "low", "high", "below_first_pronoun"]
@@ -75,8 +87,10 @@ def plot_relative_mass_accuracy(table: pd.DataFrame) -> Plotted:
     """
     models = table[table["scheme"] != "ZS"]
     strokes = {"First pronoun": "RMA_first_pronoun", "Uniform random": "RMA_uniform_random"}
-    figure, panels, methods = panel_grid(models, "median MA / MA of the zero-shot model")
+    label = "mass accuracy over that of the zero-shot model, median"
+    figure, panels, methods = panel_grid(models, label)
     for ax, _, part in panels:
+        ax.set_xlim(0, max(1.1, 1.04 * np.nanmax(models[["high", *strokes.values()]])))
         ax.axvline(1.0, color="0.3", linewidth=1.2, linestyle="--", zorder=1)
         draw_families(ax, part, "RMA", methods)
         for name, column in strokes.items():
@@ -89,10 +103,13 @@ def plot_relative_mass_accuracy(table: pd.DataFrame) -> Plotted:
                 markeredgewidth=2,
                 color=FLOOR_LOOKS[name][1],
             )
+    n_more = (models["low"] > 1).sum()
     add_legend(
         figure,
         family_handles(models) | {name: ("|", FLOOR_LOOKS[name][1]) for name in strokes},
         {"zero-shot model": ("--", (0.3, 0.3, 0.3))},
+        f"{n_more} of {models['RMA'].notna().sum()} explanations lie more on changed words than "
+        "before training (interval above 1)",
     )
     return figure, models[["dataset", "scheme", "method", "RMA", "low", "high", *strokes.values()]]
 
@@ -109,14 +126,59 @@ def plot_form_difference(table: pd.DataFrame) -> Plotted:
         "other": ("other words", "o", "0.55", 0.15),
     }
     table = table[table["words"].isin(list(looks))]
-    figure, panels, methods = panel_grid(table, "attribution per word, female minus male form")
+    models = table[table["scheme"] != NO_MODEL]
+    figure, panels, methods = panel_grid(models, "attribution per word, female minus male form")
     for ax, _, part in panels:
         ax.axvline(0.0, color="0.3", linewidth=1.0, zorder=1)
         for words, (_, marker, colour, shift) in looks.items():
             rows = part[part["words"] == words]
             draw_dots(ax, rows, "difference", method_rows(rows, methods) + shift, marker, colour)
-    add_legend(figure, {name: (marker, colour) for name, marker, colour, _ in looks.values()}, {})
+    truth = models[models["words"] == "truth"]
+    more, less = (truth["low"] > 0).sum(), (truth["high"] < 0).sum()
+    add_legend(
+        figure,
+        {name: (marker, colour) for name, marker, colour, _ in looks.values()},
+        {},
+        f"Of {truth['difference'].notna().sum()} explanations {more} give changed words more in "
+        f"the female form, {less} in the male form",
+    )
     return figure, table[["dataset", "scheme", "method", "words", "difference", "low", "high"]]
+
+
+def plot_significance(table: pd.DataFrame, alpha: float = 0.05) -> Plotted:
+    """The sizes of these differences, and which are significant (GECOBench, first version,
+    Figure 8, which shows p values alone).
+
+    Full diamonds are significant after Holm's correction. The band is what is too small to matter.
+
+    Args:
+        table: dataset, scheme, method, difference, low, high, p_holm, below_first_pronoun; the rows
+            of ground-truth words.
+        alpha: the level from which a p value is not significant.
+    """
+    models = table[table["scheme"] != NO_MODEL]
+    figure, panels, methods = panel_grid(models, "attribution per word, female minus male form")
+    looks = {False: ("0.45", True), True: (COLOURS[2], False)}
+    for ax, _, part in panels:
+        ax.axvspan(-SMALLEST, SMALLEST, color="0.85", zorder=0)
+        for is_clear, (colour, hollow) in looks.items():
+            rows = part[(part["p_holm"] < alpha) == is_clear]
+            draw_dots(ax, rows, "difference", method_rows(rows, methods), "D", colour, hollow)
+    marks = {
+        "significant (Holm)": ("D", COLOURS[2]),
+        "not significant": ("D", "0.45", "hollow"),
+        f"less than {SMALLEST:g} a word": ("s", "0.85"),
+    }
+    is_clear = models["p_holm"] < alpha
+    is_large = (models["low"] > SMALLEST) | (models["high"] < -SMALLEST)
+    add_legend(
+        figure,
+        marks,
+        {},
+        f"{is_clear.sum()} of {models['difference'].notna().sum()} differences are significant, "
+        f"{(is_clear & is_large).sum()} of these surely larger than {SMALLEST:g}",
+    )
+    return figure, table[["dataset", "scheme", "method", "p_holm"]]
 
 
 def plot_correlation(table: pd.DataFrame, n_words: int = 10) -> Plotted:
@@ -146,10 +208,14 @@ def plot_correlation(table: pd.DataFrame, n_words: int = 10) -> Plotted:
                 range(len(part)), part["r"], color=COLOURS[column], edgecolor="black", linewidth=0.5
             )
             ax.set(
-                yticks=range(len(part)), yticklabels=part["word"], title=f"{dataset}, class {name}"
+                yticks=range(len(part)),
+                yticklabels=part["word"],
+                title=f"{dataset_label(dataset)}: {_FORMS.get(name, name)}",
             )
             ax.invert_yaxis()
         figure.supxlabel("Pearson correlation of a word's tf-idf with the class", fontsize=10)
+        first = top.groupby(keys, sort=False)["word"].first()
+        figure.suptitle(f"The word that goes most with its class: {', '.join(first.unique())}")
     return figure, top
 
 
@@ -160,19 +226,24 @@ def plot_performance(table: pd.DataFrame) -> Plotted:
 
     Args:
         table: dataset, scheme, accuracy, low, high, and the same for hard rows (accuracy_hard,
-            low_hard, high_hard); floors are the rows whose scheme is not a training scheme.
+            low_hard, high_hard), below_first_pronoun; floors are the rows whose scheme is not a
+            training scheme.
     """
     datasets = list(table["dataset"].unique())
     n_columns = min(2, len(datasets))
     n_rows = -(-len(datasets) // n_columns)
     with plt.rc_context(STYLE):
+        n_lines = table[table["scheme"].isin(SCHEME_ORDER)].groupby("dataset")["scheme"].nunique()
+        n_lines = n_lines.reindex(datasets, fill_value=1).to_list()
+        heights = [max(n_lines[i : i + n_columns]) for i in range(0, len(datasets), n_columns)]
         figure, axes = plt.subplots(
             n_rows,
             n_columns,
             sharex=True,
             squeeze=False,
             layout="constrained",
-            figsize=(4.5 * n_columns, 2.6 * n_rows + 0.6),
+            figsize=(5.4 * n_columns, 0.3 * sum(heights) + 0.4 * n_rows + 1),
+            height_ratios=heights,
         )
         for ax, dataset in zip(axes.flat, datasets):
             part = table[table["dataset"] == dataset]
@@ -188,16 +259,19 @@ def plot_performance(table: pd.DataFrame) -> Plotted:
             draw_dots(ax, hard, "accuracy", y + 0.18, "s", "0.45", hollow=True)
             ax.set(
                 yticks=y,
-                yticklabels=models["scheme"],
-                title=dataset,
+                yticklabels=[scheme_label(name, 40) for name in models["scheme"]],
+                title=dataset_label(dataset),
                 ylim=(len(models) - 0.5, -0.5),
             )
             draw_floors(ax, zip(part.loc[~is_model, "scheme"], part.loc[~is_model, "accuracy"]))
         figure.supxlabel("test accuracy", fontsize=10)
+        learnt = table[table["scheme"].isin(SCHEME_ORDER)]
         add_legend(
             figure,
             {"all rows": ("o", COLOURS[0]), "hard rows": ("s", "0.45", "hollow")},
             {name: look for name, look in FLOOR_LOOKS.items() if name in set(table["scheme"])},
+            f"{learnt['below_first_pronoun'].sum()} of {len(learnt)} models classify worse than "
+            "the first-pronoun rule",
         )
     return figure, table
 
@@ -229,7 +303,7 @@ def plot_example(table: pd.DataFrame) -> Plotted:
         )
         for (row, column), ax in np.ndenumerate(axes):
             scheme, shown = columns[column]
-            ax.set_title(scheme_label(scheme) if row == 0 else "")
+            ax.set_title(scheme_label(scheme, 14) if row == 0 else "", fontsize=9)
             if row < len(shown):
                 is_here = (table["method"] == shown[row]) & (table["scheme"] == scheme)
                 _draw_shares(ax, table[is_here].sort_values("position"), words)
@@ -238,84 +312,24 @@ def plot_example(table: pd.DataFrame) -> Plotted:
             if scheme == NO_MODEL and row < len(shown):
                 ax.text(1.03, 0.5, shown[row], transform=ax.transAxes, va="center", fontsize=9)
             if column == 0:
-                ax.set_ylabel(methods[row], rotation=0, ha="right", va="center")
+                ax.set_ylabel(method_label(methods[row]), rotation=0, ha="right", va="center")
         handles = [
             Patch(facecolor=COLOURS[2], hatch="//", label="changed with the gender (ground truth)"),
             Patch(facecolor="0.65", label="the same in all forms"),
         ]
-        figure.legend(handles=handles, loc="outside upper center", ncols=2, frameon=False)
+        figure.legend(
+            handles=handles,
+            loc="outside upper center",
+            ncols=2,
+            frameon=False,
+            title=f"{' '.join(words['word'])}: each word's share of the attribution",
+            title_fontsize=11,
+        )
     plotted = table.pivot_table(
         index=["scheme", "method"], columns="position", values="share", sort=False
     )
     names = {position: f"{position} {w}" for position, w in zip(words["position"], words["word"])}
     return figure, plotted.rename(columns=names).reset_index()
-
-
-def plot_significance(table: pd.DataFrame, alpha: float = 0.05) -> Plotted:
-    """Holm-corrected p values as a heat map, methods by schemes (GECOBench, first version, Figure
-    8).
-
-    Dark is significant; the number in a cell is the p value; floors stand in a column of their own.
-
-    Args:
-        table: dataset, scheme, method, p_holm.
-        alpha: the level from which a p value is not significant.
-    """
-    datasets = list(table["dataset"].unique())
-    with plt.rc_context(STYLE | {"axes.grid": False}):
-        figure, axes = plt.subplots(
-            1,
-            len(datasets),
-            sharey=True,
-            squeeze=False,
-            layout="constrained",
-            figsize=(4.9 * len(datasets) + 1, 3.8),
-        )
-        for ax, dataset in zip(axes[0], datasets):
-            part = table[table["dataset"] == dataset]
-            wide = method_grid(part, "p_holm").droplevel("dataset").rename(columns=scheme_label)
-            steps = np.digitize(wide, [0.001, 0.01, alpha]).astype(float)
-            sns.heatmap(
-                pd.DataFrame(steps, wide.index, wide.columns).where(wide.notna()),
-                ax=ax,
-                cmap=_P_COLOURS,
-                vmin=0,
-                vmax=3,
-                annot=wide.map(_p_text),
-                fmt="",
-                cbar=False,
-                linewidths=1,
-                annot_kws={"fontsize": 9},
-            )
-            ax.set(title=dataset, xlabel="", ylabel="")
-            ax.tick_params(axis="y", rotation=0, length=0)
-            ax.tick_params(axis="x", labelsize=9, length=0)
-        handles = [
-            Patch(facecolor=_P_COLOURS(i), edgecolor="0.6", label=label)
-            for i, label in enumerate(("p < .001", "p < .01", f"p < {alpha:g}", "not significant"))
-        ]
-        figure.legend(handles=handles, loc="outside upper center", ncols=4, frameon=False)
-    return figure, table[["dataset", "scheme", "method", "p_holm"]]
-
-
-def method_grid(table: pd.DataFrame, value: str) -> pd.DataFrame:
-    """A column of a table with methods down and schemes across, in the order of the figures.
-
-    Args:
-        table: dataset, scheme, method and `value`, one line each; floors carry scheme "-".
-        value: the column that is shown.
-
-    >>> table = pd.DataFrame({"scheme": ["CE", "C"], "dataset": "d", "method": "LIME", "MA": 0.2})
-    >>> method_grid(table, "MA").columns.tolist()
-    ['C', 'CE']
-    """
-    grid = table.pivot(index=["dataset", "method"], columns="scheme", values=value)
-    methods = known_first(table["method"].unique(), METHOD_ORDER)
-    rows = [(dataset, name) for dataset in table["dataset"].unique() for name in methods]
-    return grid.reindex(
-        index=[row for row in rows if row in grid.index],
-        columns=known_first(table["scheme"].unique(), SCHEME_ORDER),
-    )
 
 
 def _draw_shares(ax: plt.Axes, part: pd.DataFrame, words: pd.DataFrame) -> None:
@@ -329,11 +343,3 @@ def _draw_shares(ax: plt.Axes, part: pd.DataFrame, words: pd.DataFrame) -> None:
     ax.set_xticks(words["position"], words["word"], rotation=90, fontsize=9)
     for tick, is_truth in zip(ax.get_xticklabels(), words["is_truth"]):
         tick.set_fontweight("bold" if is_truth else "normal")
-
-
-def _p_text(p: float) -> str:
-    if np.isnan(p):
-        return ""
-    if p < 0.001:
-        return "<.001"
-    return f"{p:.3f}"[1:] if p < 0.9995 else "1"

@@ -13,10 +13,12 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 from matplotlib.textpath import text_to_path
 
 INK, SOFT, PALE = "#1c1d20", "#565a61", "#e4e4e0"
+SECOND = "#b35806"  # a second line beside a black one, dashed as well
 FOR, AGAINST, LEARNS, STAYS = "#e8a04c", "#b3abd3", "#b9d7ee", "#ffffff"
 WIDTH = 400.0  # points: at eight centimetres the letters are still six points high
 LETTERS, SMALL = 11.0, 10.0
 CHIP = 19.0  # height of a word's box
+DASHED: Any = (0, (3, 2))
 
 
 class Drawing(NamedTuple):
@@ -69,6 +71,16 @@ class Sheet:
         """A line through points."""
         self.ax.plot(xs, ys, **({"color": INK, "linewidth": 1.2, "clip_on": False} | looks))
 
+    def notes(self, x: float, y: float, *lines: str, **looks: Any) -> None:
+        """Small grey lines below each other, the first with its baseline at y."""
+        for k, line in enumerate(lines):
+            self.text(x, y + 14 * k, line, SMALL, **({"color": SOFT} | looks))
+
+    def dot(self, x: float, y: float, fill: str = INK, marker: str = "o", size: float = 8) -> None:
+        """A mark with a dark edge."""
+        looks = {"markersize": size, "markerfacecolor": fill, "markeredgecolor": INK}
+        self.line([x], [y], linestyle="", marker=marker, **looks)
+
     def words(
         self,
         x: float,
@@ -98,7 +110,7 @@ class Sheet:
         middles = []
         for i, (word, width) in enumerate(zip(words, widths, strict=True)):
             if i in gone:
-                self.box(x, y, width, CHIP, linestyle=(0, (3, 2)))
+                self.box(x, y, width, CHIP, linestyle=DASHED)
             else:
                 fill = fills.get(i, STAYS)
                 striped = {"hatch": "////", "hatchcolor": "white"} if fill == AGAINST else {}
@@ -110,6 +122,11 @@ class Sheet:
             middles.append(x + width / 2)
             x += width + 2
         return middles
+
+
+def minus(text: str) -> str:
+    """A text with real minus signs in place of hyphens."""
+    return text.replace("-", "\N{MINUS SIGN}")
 
 
 def text_width(text: str, size: float = LETTERS, bold: bool = False) -> float:

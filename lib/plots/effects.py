@@ -11,12 +11,16 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from matplotlib.artist import Artist
+from matplotlib.image import AxesImage
 from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 
 from .style import COLOURS, STYLE, Plotted
 
 # on a screen; `Stage.figure` saves with 150 dots an inch
-_SCREEN = {**STYLE, "figure.dpi": 75, "xtick.labelsize": 7}
+_SCREEN = {**STYLE, "figure.dpi": 75}
+_TITLES = {"L2": "whole effect (L2)", "cosine": "direction (cosine)", "normdiff": "size (normdiff)"}
 _FAMILY: dict[str, dict[str, Any]] = {
     "paper": {"marker": "o", "color": COLOURS[0], "linestyle": ""},
     "ours": {"marker": "s", "color": COLOURS[2], "linestyle": ""},
@@ -30,23 +34,41 @@ _FLOORS: dict[str, dict[str, Any]] = {
 }
 _CEILING: dict[str, Any] = {"linestyle": (0, (1, 1)), "color": COLOURS[4], "linewidth": 2}
 _BOUND: dict[str, Any] = {"color": COLOURS[4], "linewidth": 1.2}
+_SAID = {  # a look and its words in the legend
+    "paper": "in the paper",
+    "ours": "ours, or later",
+    "released": "as released",
+    "outside": "outside",
+    "Zero": "Zero: nothing changes",
+    "No concept": "No concept",
+    "Random": "Random",
+    "a second editor": "a second editor",
+    "bound (L2)": "half of it: a bound (L2)",
+}
+_SILENCE, _WINNER = "Zero", "Approx"
+_ENDS = 6  # directions at either end of the heat map that its title counts
 _MARKS = ("o", "s", "D", "^", "v", "P", "X")
 
 
 def plot_errors(table: pd.DataFrame, ceilings: pd.DataFrame) -> Plotted:
     """The error of every explainer: a column per distance, a row per data set and model (CEBaB
-    Figure 2, with intervals).
+    Figure 2, with intervals). A row is named by what differs between rows. The best of the first
+    row by its first distance stands on top.
 
     Args:
         table: dataset, model, explainer, family (floor, paper, ours, released or outside), metric,
-            error, low, high. Distances and explainers are drawn in their order.
+            error, low, high. Distances are drawn in their order.
         ceilings: dataset, model, metric, error, low, high: how far two editors are apart, drawn
             with its interval, and as metric "bound" the error of L2 that nobody can go below.
     """
     panels = table[["dataset", "model"]].drop_duplicates().to_records(index=False)
     metrics = list(dict.fromkeys(table["metric"]))
-    names = list(dict.fromkeys(table.loc[table["family"] != "floor", "explainer"]))
-    with plt.rc_context({**_SCREEN, "axes.titlesize": 8}):
+    differ = [name for name in ("dataset", "model") if table[name].nunique() > 1] or ["model"]
+    colon = ":\n" if "dataset" in differ else ": "  # a data set's name needs a line of its own
+    first = _rows_of(table[table["metric"] == metrics[0]], *panels[0]).sort_values("error")
+    asked = table.loc[table["family"] != "floor", "explainer"]
+    names = list(dict.fromkeys([*first["explainer"][first["family"] != "floor"], *asked]))
+    with plt.rc_context({**_SCREEN, "axes.titlesize": 9}):
         figure, axes = plt.subplots(
             len(panels),
             len(metrics),
@@ -54,16 +76,19 @@ def plot_errors(table: pd.DataFrame, ceilings: pd.DataFrame) -> Plotted:
             sharey=True,
             squeeze=False,
             layout="constrained",
-            figsize=(7.4, (0.145 * len(names) + 0.4) * len(panels) + 0.6),
+            figsize=(7.4, (0.165 * len(names) + 0.5) * len(panels) + 1.3),
         )
         for (row, column), ax in np.ndenumerate(axes):
             (dataset, model), metric = panels[row], metrics[column]
+            head = ", ".join(panels[row][name] for name in differ)
             measured = table[table["metric"] == metric]
             _draw_errors(ax, _rows_of(measured, dataset, model), names)
             _draw_ceiling(ax, _rows_of(ceilings, dataset, model).set_index("metric"), metric)
-            ax.set_title(f"{metric} · {dataset}, {model}")
+            ax.set_title(f"{head}{colon}{_TITLES.get(metric, metric)}")
             ax.set_xlim(0, 1.05 * measured[["error", "high"]].max().max())
         axes[0, 0].invert_yaxis()
+        axes[-1, len(metrics) // 2].set_xlabel("mean error: further left is better", fontsize=9)
+        figure.suptitle(_about_silence(table), fontsize=10)
         _add_legend(figure, _OUTSIDE if "outside" in set(table["family"]) else {})
     return figure, table[
         ["dataset", "model", "explainer", "family", "metric", "error", "low", "high"]
@@ -71,63 +96,53 @@ def plot_errors(table: pd.DataFrame, ceilings: pd.DataFrame) -> Plotted:
 
 
 def plot_directions(
-    table: pd.DataFrame,
-    value: str,
-    label: str,
-    aspects: Sequence[str],
-    values: Mapping[str, str],
+    table: pd.DataFrame, value: str, aspects: Sequence[str], values: Mapping[str, str]
 ) -> Plotted:
-    """A heat map: explainers down, aspect and direction across, a panel per data set.
-
-    The darker, the larger the value. The scale ends where 96 % of the values do, so that one bad
-    explainer does not make all others look alike.
+    """A heat map of how much every explainer errs beyond the answer that nothing changes:
+    explainers down, the best on top; aspect and direction across, the largest effect first; a panel
+    per data set. A dot marks a cell that is worse than that answer.
 
     Args:
-        table: dataset, explainer, aspect, old, new and `value`, one row each.
-        value: the column that is drawn.
-        label: its name beside the scale.
-        aspects: the aspects, from left to right.
-        values: the values of an aspect in their order, each with a sign that stands for it.
+        table: dataset, explainer, aspect, old, new and `value`, one row each; with the explainer
+            Zero, whose error is the size of the effect.
+        value: the error that is drawn.
+        aspects: the aspects.
+        values: the values of an aspect, each with a sign that stands for it.
     """
     changes = product(aspects, values, values)
-    names = {(aspect, a, b): f"{aspect} {values[a]}→{values[b]}" for aspect, a, b in changes}
+    names = {(aspect, a, b): f"{aspect} {values[a]} → {values[b]}" for aspect, a, b in changes}
     drawn = list(zip(table["aspect"], table["old"], table["new"]))
     table = table.assign(direction=[names[change] for change in drawn])
-    across = [name for change, name in names.items() if change in drawn]
-    datasets, explainers = (list(dict.fromkeys(table[c])) for c in ("dataset", "explainer"))
+    datasets = list(dict.fromkeys(table["dataset"]))
+    sizes = table.drop_duplicates(["explainer", "direction"])
+    across, down = sizes["direction"].nunique(), sizes["explainer"].nunique()
     with plt.rc_context({**_SCREEN, "axes.grid": False}):
         figure, axes = plt.subplots(
             len(datasets),
             1,
             squeeze=False,
             layout="constrained",
-            figsize=(0.25 * len(across) + 2.2, (0.14 * len(explainers) + 1.2) * len(datasets)),
+            figsize=(0.2 * across + 2.8, (0.165 * down + 1.7) * len(datasets)),
         )
         for ax, dataset in zip(axes[:, 0], datasets, strict=True):
             wide = table[table["dataset"] == dataset].pivot_table(
                 index="explainer", columns="direction", values=value
             )
-            image = ax.imshow(
-                wide.reindex(index=explainers, columns=across),
-                cmap="Blues",
-                aspect="auto",
-                vmin=0,
-                vmax=table[value].quantile(0.96),
-            )
-            ax.set(title=dataset, yticks=range(len(explainers)), yticklabels=explainers)
-            ax.set_xticks(range(len(across)), across, rotation=90)
-            ax.tick_params(labelsize=6)
-        figure.colorbar(image, ax=axes, label=label, shrink=0.6, extend="max")
+            image = _draw_directions(ax, wide)
+            ax.set_title(_about_sizes(wide), fontsize=10, loc="right")
+        label = f"{value} error minus that of Zero; dots: worse than Zero"
+        figure.colorbar(image, ax=axes, label=label, shrink=0.8, extend="both")
     return figure, table[["dataset", "explainer", "aspect", "old", "new", value]]
 
 
-def plot_three_effects(table: pd.DataFrame, label: str) -> Plotted:
+def plot_three_effects(table: pd.DataFrame, label: str, title: str = "") -> Plotted:
     """What the world, a model and explainers say of one change: a column per data set, a row of
     marks per aspect.
 
     Args:
         table: dataset, aspect, who, stars; `who` is drawn in its order, at most seven.
         label: the change, and the unit of its effect.
+        title: what the figure shows.
     """
     datasets, who, aspects = (list(dict.fromkeys(table[c])) for c in ("dataset", "who", "aspect"))
     with plt.rc_context(_SCREEN):
@@ -148,6 +163,7 @@ def plot_three_effects(table: pd.DataFrame, label: str) -> Plotted:
                 ax.plot(stars, y, _MARKS[i], color=COLOURS[i], label=name, markersize=5)
             ax.set(yticks=range(len(aspects)), yticklabels=aspects, title=dataset, xlabel=label)
         axes[0, 0].invert_yaxis()
+        figure.suptitle(title, fontsize=10)
         figure.legend(
             *axes[0, 0].get_legend_handles_labels(),
             loc="outside lower center",
@@ -169,8 +185,9 @@ def _draw_errors(ax: plt.Axes, part: pd.DataFrame, names: Sequence[str]) -> None
             y = names.index(row.explainer)
             ax.plot([row.low, row.high], [y, y], color="0.5", linewidth=1)
             ax.plot(row.error, y, **(_FAMILY | _OUTSIDE)[row.family], markersize=3.8)
-    ax.set(yticks=range(len(names)), yticklabels=names)
-    ax.tick_params(axis="y", labelsize=6.5)
+    ax.set_yticks(range(len(names)), names, fontsize=8)
+    for tick in ax.get_yticklabels():
+        tick.set_fontweight("bold" if tick.get_text() == _WINNER else "normal")
 
 
 def _draw_ceiling(ax: plt.Axes, ceilings: pd.DataFrame, metric: str) -> None:
@@ -184,12 +201,56 @@ def _draw_ceiling(ax: plt.Axes, ceilings: pd.DataFrame, metric: str) -> None:
         ax.axvline(ceilings.loc["bound", "error"], **_BOUND)
 
 
+def _draw_directions(ax: plt.Axes, wide: pd.DataFrame) -> AxesImage:
+    """Errors (explainer x direction) beyond those of silence, as colours and dots."""
+    silence = wide.loc[_SILENCE] if _SILENCE in wide.index else wide.median()
+    across = silence.sort_values(ascending=False, kind="stable").index
+    down = wide.mean(axis=1).sort_values(kind="stable").index
+    beyond = (wide - silence).loc[down, across]
+    image = ax.imshow(beyond, cmap="RdBu_r", aspect="auto", vmin=-0.5, vmax=0.5)
+    y, x = np.nonzero(beyond.to_numpy() > 0)
+    ax.plot(x, y, ".", color="0.15", markersize=2.5)
+    ax.set_yticks(range(len(down)), down, fontsize=8)
+    ax.set_xticks(range(len(across)), across, rotation=90, fontsize=8)
+    return image
+
+
+def _about_silence(table: pd.DataFrame) -> str:
+    """The title of the errors: is the paper's best explainer better than silence by L2?"""
+    errors = table[table["metric"] == "L2"].set_index(["dataset", "model", "explainer"])["error"]
+    wide = errors.unstack("explainer")
+    if not {_WINNER, _SILENCE} <= set(wide):
+        return "Errors of the explainers"
+    n_worse = int((wide[_WINNER] > wide[_SILENCE]).sum())
+    said = {0: "no model", len(wide): "every model"}.get(
+        n_worse, f"{n_worse} of {len(wide)} models"
+    )
+    return f'Approx, best in the paper, has a larger L2 error than "nothing changes" on {said}'
+
+
+def _about_sizes(wide: pd.DataFrame) -> str:
+    """The title of the heat map: who beats silence at large and at small effects?"""
+    if _SILENCE not in wide.index:
+        return "Errors by direction, beyond their median"
+    across = wide.loc[_SILENCE].sort_values(ascending=False).index
+    others = wide.drop(index=_SILENCE)
+    large, small = (
+        int((others[ends].mean(axis=1) < wide.loc[_SILENCE, ends].mean()).sum())
+        for ends in (across[:_ENDS], across[-_ENDS:])
+    )
+    return (
+        f"{large} of {len(others)} explainers err less than Zero at the {_ENDS} largest "
+        f"effects, {small} at the {_ENDS} smallest"
+    )
+
+
 def _add_legend(figure: plt.Figure, more: Mapping[str, dict[str, Any]]) -> None:
     looks = _FAMILY | {**more} | _FLOORS | {"a second editor": _CEILING, "bound (L2)": _BOUND}
-    figure.legend(
-        handles=[Line2D([], [], label=name, **look) for name, look in looks.items()],
-        loc="outside lower center",
-        ncol=8,
-        frameon=False,
-        fontsize=7,
-    )
+    handles: list[Artist] = [
+        Line2D([], [], label=_SAID[name], **look) for name, look in looks.items()
+    ]
+    handles += [
+        Line2D([], [], color="0.5", linewidth=1, label="95 % interval of an explainer"),
+        Patch(color=_CEILING["color"], alpha=0.12, label="95 % interval of the second editor"),
+    ]
+    figure.legend(handles=handles, loc="outside lower center", ncol=4, frameon=False, fontsize=8)

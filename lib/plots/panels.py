@@ -1,8 +1,9 @@
-"""What the figures of attribution studies share: orders, looks, the grid of panels, dots with
-intervals, legends.
+"""What the figures of attribution studies share: orders, names, looks, the grid of panels, dots
+with intervals, legends; and the same grid as a table.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from textwrap import fill
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -15,6 +16,21 @@ from .style import COLOURS, STYLE
 NO_MODEL = "-"  # the scheme of what no model was asked for: floors
 # the papers' order: more and more of the model is trained
 SCHEME_ORDER = ("ZS", "C", "CEf", "CE", "CEfAf", "OLA-CEA")
+SCHEME_NAMES = {
+    "ZS": "zero-shot",
+    "C": "head only",
+    "CEf": "head + embeddings",
+    "CE": "head + new embeddings",
+    "CEfAf": "everything",
+    "OLA-CEA": "one attention layer",
+    NO_MODEL: "no model",
+}
+DATASET_NAMES = {
+    "D_A": "all gendered words (D_A)",
+    "D_S": "subject only (D_S)",
+    "D_A_binary": "all gendered words, two classes",
+    "D_S_binary": "subject only, two classes",
+}
 METHOD_ORDER = (
     "Integrated Gradients",
     "Gradient SHAP",
@@ -76,17 +92,20 @@ def panel_grid(
             sharey=True,
             squeeze=False,
             layout="constrained",
-            figsize=(1.45 * len(schemes) + 2.4, len(datasets) * (0.27 * len(methods) + 0.6) + 1),
+            figsize=(1.5 * len(schemes) + 2.4, len(datasets) * (0.27 * len(methods) + 0.4) + 1.6),
         )
         panels = []
         for (row, column), ax in np.ndenumerate(axes):
             dataset, scheme = datasets[row], schemes[column]
             part = table[(table["dataset"] == dataset) & (table["scheme"] == scheme)]
             is_below = bool(part["below_first_pronoun"].any())
-            ax.set_title(f"{dataset}, {scheme_label(scheme)}" + is_below * f" {_DAGGER}")
+            ax.set_title((scheme_label(scheme) if row == 0 else "") + is_below * f" {_DAGGER}")
             ax.set_facecolor("0.93" if is_below else "white")
-            ax.set_yticks(range(len(methods)), methods)
+            ax.set_yticks(range(len(methods)), [method_label(name) for name in methods])
             ax.set_ylim(len(methods) - 0.4, -0.6)
+            if column == len(schemes) - 1:
+                ax.yaxis.set_label_position("right")
+                ax.set_ylabel(dataset_label(dataset), rotation=270, va="bottom")
             panels.append((ax, dataset, part))
         figure.supxlabel(label, fontsize=10)
     return figure, panels, methods
@@ -132,14 +151,36 @@ def draw_floors(ax: plt.Axes, floors: Iterable[tuple[str, float]]) -> None:
         ax.axvline(value, linestyle=style, color=colour, linewidth=1.4, zorder=1)
 
 
+def method_label(method: str) -> str:
+    """How a method is called in a figure.
+
+    >>> method_label("InputXGradient")
+    'Input x Gradient'
+    """
+    return "Input x Gradient" if method == "InputXGradient" else method
+
+
 def method_rows(part: pd.DataFrame, methods: Sequence[str]) -> np.ndarray:
     """The place of each row's method on the y axis."""
     return np.array([list(methods).index(method) for method in part["method"]], dtype=float)
 
 
-def scheme_label(scheme: str) -> str:
-    """How a scheme is called in a title."""
-    return "no model" if scheme == NO_MODEL else scheme
+def scheme_label(scheme: str, width: int = 18) -> str:
+    r"""How a scheme is called in a figure, its code in brackets, broken into lines.
+
+    >>> scheme_label("CE")
+    'head + new\nembeddings (CE)'
+    >>> scheme_label("mine")
+    'mine'
+    """
+    name = SCHEME_NAMES.get(scheme, scheme)
+    code = f" ({scheme})" if scheme in SCHEME_NAMES and scheme != NO_MODEL else ""
+    return fill(name + code, width)
+
+
+def dataset_label(dataset: str) -> str:
+    """How a data set is called in a figure."""
+    return DATASET_NAMES.get(dataset, dataset)
 
 
 def family_handles(models: pd.DataFrame) -> dict[str, tuple[object, ...]]:
@@ -152,13 +193,15 @@ def add_legend(
     figure: plt.Figure,
     markers: Mapping[str, tuple[object, ...]],
     lines: Mapping[str, tuple[object, object]],
+    finding: str = "",
 ) -> None:
-    """A legend above the panels; it explains the dagger where a title has one.
+    """A legend above the panels, under the finding; it explains the dagger where a title has one.
 
     Args:
         figure: the figure.
         markers: marker and colour by name, and anything third for a hollow marker.
         lines: line style and colour by name.
+        finding: what the figure shows, in a sentence.
     """
     handles = [
         Line2D([], [], linestyle="", marker=m, color=c, mfc="white" if hollow else c, label=name)
@@ -173,7 +216,32 @@ def add_legend(
         ncols=min(5, len(handles)),
         frameon=False,
         fontsize=9,
+        title=finding,
+        title_fontsize=11,
     )
+
+
+def method_grid(table: pd.DataFrame, value: str, dataset: str, digits: int = 2) -> pd.DataFrame:
+    """A column of a table for one data set, to be shown: methods down and models across, by their
+    names and in the order of the figures.
+
+    Args:
+        table: dataset, scheme, method and `value`, one line each; floors carry scheme "-".
+        value: the column that is shown.
+        dataset: the data set.
+        digits: to which numbers are rounded; what is missing stays empty.
+
+    >>> table = pd.DataFrame({"scheme": ["CE", "C"], "dataset": "d", "method": "LIME", "MA": 0.2})
+    >>> method_grid(table, "MA", "d").columns.tolist()
+    ['head only', 'head + new embeddings']
+    """
+    part = table[table["dataset"] == dataset]
+    grid = part.pivot(index="method", columns="scheme", values=value).reindex(
+        index=known_first(part["method"].unique(), METHOD_ORDER),
+        columns=known_first(part["scheme"].unique(), SCHEME_ORDER),
+    )
+    grid = grid.rename(index=method_label, columns=SCHEME_NAMES).rename_axis(columns=None)
+    return grid.round(digits).astype(object).fillna("")
 
 
 def known_first(names: Sequence[str], order: Sequence[str]) -> list[str]:

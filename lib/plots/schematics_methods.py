@@ -11,10 +11,12 @@ import numpy as np
 
 from .drawing import (
     AGAINST,
+    DASHED,
     FOR,
     INK,
     LEARNS,
     PALE,
+    SECOND,
     SMALL,
     SOFT,
     STAYS,
@@ -30,7 +32,6 @@ _TREATED = {  # fill, hatch, in words
     "fine-tuned": (LEARNS, "", "goes on learning"),
     "re-initialised": (LEARNS, "////", "starts anew and learns"),
 }
-_DASHED: Any = (0, (3, 2))
 
 
 def draw_schemes(schemes: Mapping[str, tuple[str, Mapping[str, str]]]) -> Drawing:
@@ -49,7 +50,7 @@ def draw_schemes(schemes: Mapping[str, tuple[str, Mapping[str, str]]]) -> Drawin
         for step, part in enumerate(reversed(parts)):
             fill, hatch, _ = _TREATED[treated[part]]
             looks: dict[str, Any] = {"facecolor": fill, "hatch": hatch, "hatchcolor": "white"}
-            looks |= {"linestyle": _DASHED} if treated[part] == "fixed" else {}
+            looks |= {"linestyle": DASHED} if treated[part] == "fixed" else {}
             sheet.box(x + 2, 6 + 32 * step, wide - 6, 28, **looks)
             sheet.text(x + wide / 2 - 1, 24 + 32 * step, part, 9, ha="center")
         y = 32 * len(parts) + 18
@@ -58,7 +59,7 @@ def draw_schemes(schemes: Mapping[str, tuple[str, Mapping[str, str]]]) -> Drawin
             sheet.text(x + wide / 2 - 1, y + 13 * (i + 1), line, 9, ha="center", color=SOFT)
     x, y = 6.0, 32 * len(parts) + 58
     for treatment, (fill, hatch, meaning) in _TREATED.items():
-        edge: dict[str, Any] = {"linestyle": _DASHED} if treatment == "fixed" else {}
+        edge: dict[str, Any] = {"linestyle": DASHED} if treatment == "fixed" else {}
         sheet.box(x, y, 18, 13, facecolor=fill, hatch=hatch, hatchcolor="white", **edge)
         sheet.text(x + 23, y + 10, meaning, SMALL)
         x += 40 + text_width(meaning, SMALL)
@@ -90,7 +91,7 @@ def draw_path(curve: Sequence[tuple[float, float]], slopes: Sequence[float]) -> 
     middles = (ends[1:] + ends[:-1]) / 2
     sheet.line([left, left, right], [top, bottom, bottom], color=SOFT, linewidth=0.8)
     sheet.line(*at(along, scores), linewidth=2.0)
-    sheet.line(*at(ends, walked), color="#b35806", marker="o", markersize=4, linestyle=_DASHED)
+    sheet.line(*at(ends, walked), color=SECOND, marker="o", markersize=4, linestyle=DASHED)
     on_curve = np.interp(middles, along, scores)
     sheet.line(*at(middles, on_curve), linestyle="", marker="|", markersize=9, color=INK)
     rise, total = scores[-1] - scores[0], walked[-1] - scores[0]
@@ -105,8 +106,8 @@ def draw_path(curve: Sequence[tuple[float, float]], slopes: Sequence[float]) -> 
     sheet.text(right + 20, bottom + 16, "the real one", SMALL, ha="right", color=SOFT)
     sheet.line([4, 26], [bottom + 32, bottom + 32], linewidth=2.0)
     sheet.text(32, bottom + 36, f"the model's score: it rises by {rise:.2f}", SMALL)
-    sheet.line([4, 26], [bottom + 48, bottom + 48], color="#b35806", marker="o", markersize=4,
-               linestyle=_DASHED)  # fmt: skip
+    sheet.line([4, 26], [bottom + 48, bottom + 48], color=SECOND, marker="o", markersize=4,
+               linestyle=DASHED)  # fmt: skip
     said = f"the slope at {len(slopes)} points (|), laid end to end: {total:.2f}"
     sheet.text(32, bottom + 52, said, SMALL)
     return Drawing(
@@ -184,7 +185,7 @@ def draw_swaps(players: Sequence[str], corners: Sequence[str], values: Sequence[
     for start, end, text, (x, y), side in steps:
         (x1, y1), (x2, y2) = places[start], places[end]
         shift = 0.35 * (x2 - x1)
-        looks: dict[str, Any] = {"linestyle": "solid" if side == "right" else _DASHED}
+        looks: dict[str, Any] = {"linestyle": "solid" if side == "right" else DASHED}
         sheet.arrow((x1 + 80 + shift, y1 - 1), (x2 + 80 - shift, y2 + 38), **looks)
         sheet.text(x, y, text, SMALL, ha=side)
     shares = (first - none + both - second) / 2, (second - none + both - first) / 2
@@ -256,7 +257,7 @@ def draw_floor(values: Mapping[str, float], floors: Sequence[str], quantity: str
     edge = left + (right - left) * floor
     bottom = 24 * len(order) + 24
     sheet.ax.fill_between([left, edge], 18, bottom, color="#f3f1ea", linewidth=0)
-    sheet.line([edge, edge], [18, bottom], linestyle=_DASHED)
+    sheet.line([edge, edge], [18, bottom], linestyle=DASHED)
     sheet.text(edge, 12, "floor", SMALL, ha="center", weight="bold")
     for k, name in enumerate(order):
         y, x = 34 + 24 * k, left + (right - left) * values[name]
@@ -299,7 +300,7 @@ def draw_stages(stages: Sequence[str], units: Sequence[str], files: Sequence[str
         sheet.box(4 + k * wide, 22, wide - 12, 52, stage.replace("_", "\n"), **looks)
         if k:
             sheet.arrow((k * wide - 7, 48), (3 + k * wide, 48))
-    dashes: dict[str, Any] = {"color": SOFT, "linewidth": 0.8, "linestyle": _DASHED}
+    dashes: dict[str, Any] = {"color": SOFT, "linewidth": 0.8, "linestyle": DASHED}
     sheet.line([4 + chosen * wide, 8], [75, 96], **dashes)
     sheet.line([(chosen + 1) * wide - 8, 392], [75, 96], **dashes)
     sheet.box(4, 96, 392, 140, edgecolor=SOFT, facecolor="#f7f9fb")

@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from .drawing import (
     AGAINST,
     CHIP,
+    DASHED,
     FOR,
     LEARNS,
     PALE,
@@ -120,7 +121,7 @@ def draw_causal_graph(concepts: Sequence[str]) -> Drawing:
     middle = 12 + step * len(concepts) / 2
     tops = {name: 14 + step * k for k, name in enumerate(concepts)}
     nodes = {"U": (14, 30), "X": (202, 30), "φ(X)": (264, 44), "N": (340, 30)}
-    sheet.box(90, 8, 76, step * len(concepts) + 4, linestyle=(0, (3, 2)))
+    sheet.box(90, 8, 76, step * len(concepts) + 4, linestyle=DASHED)
     for name, top in tops.items():
         sheet.box(96, top, 64, 24, name, facecolor=PALE)
         sheet.arrow((44, middle), (95, top + 12))
@@ -167,7 +168,7 @@ def draw_agreement(
     fills = {cue: FOR} | dict.fromkeys(attractors, AGAINST)
     middles = sheet.words(4, 62, words, {cue}, fills, widths=widths[:-1])
     left = 4 + sum(widths[:-1]) + 2 * len(words)
-    sheet.box(left, 62, widths[-1], CHIP, linestyle=(0, (3, 2)))
+    sheet.box(left, 62, widths[-1], CHIP, linestyle=DASHED)
     sheet.text(left + widths[-1] / 2, 75.5, f"{expected} / {other}", ha="center", weight="bold")
     end = left + widths[-1] / 2
     sheet.arrow((end, 60), (middles[cue], 60), bend=0.28, linewidth=1.6)

@@ -23,7 +23,8 @@ _TOWARD, _AWAY, _NEUTRAL, _WHITE = (
 )
 # the first one's words are bold as well
 _UNDERLINES: tuple[Any, ...] = ("solid", (0, (1.5, 1.5)), (0, (5, 2)))
-_WORD, _LABEL, _SMALL = 12.5, 10.5, 9.5  # sizes of letters, in points like all lengths here
+# sizes of letters, in points like all lengths here; at 6.9 inches in print the smallest have 7
+_WORD, _LABEL, _SMALL = 12.5, 10.5, 10.0
 _BOX, _PAD, _GAP = 20.0, 4.0, 8.0  # height of a box, room in it and between boxes
 
 

@@ -26,7 +26,7 @@ from .comparisons import (
     variance_split,
 )
 from .contrasts import judge_contrasts
-from .estimates import Estimate, estimate, estimate_auc, estimates, estimates_of
+from .estimates import Estimate, estimate, estimate_auc, estimates, estimates_of, half_widths
 from .verdicts import show_verdicts
 
 __all__ = [
@@ -44,6 +44,7 @@ __all__ = [
     "estimate_auc",
     "estimates",
     "estimates_of",
+    "half_widths",
     "holm",
     "judge",
     "judge_contrasts",

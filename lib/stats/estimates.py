@@ -119,6 +119,34 @@ def estimates_of(
     )
 
 
+def half_widths(estimated: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
+    """How wide the intervals of `estimates` are that a run has reached: half of them, by group.
+
+    Args:
+        estimated: low, high, n_sentences, n_seeds and the columns of `by`.
+
+    Returns:
+        One line per group: the columns of `by`, n (intervals), n_sentences, n_seeds, half_width
+        (the median) and largest; intervals that are not defined are left out.
+
+    >>> table = pd.DataFrame({"low": [0, 0, 0.1], "high": [0.2, 1, 0.5], "n_sentences": 9})
+    >>> half_widths(table.assign(n_seeds=[1, 3, 2], model="C"), ["model"]).round(2).values.tolist()
+    [['C', 3, 9, 3, 0.2, 0.5]]
+    """
+    known = estimated.assign(half=(estimated["high"] - estimated["low"]) / 2).dropna(subset="half")
+    return (
+        known.groupby(list(by), sort=False)
+        .agg(
+            n=("half", "size"),
+            n_sentences=("n_sentences", "max"),
+            n_seeds=("n_seeds", "max"),
+            half_width=("half", "median"),
+            largest=("half", "max"),
+        )
+        .reset_index()
+    )
+
+
 def estimate_auc(
     values: pd.DataFrame,
     score: str,

@@ -18,7 +18,7 @@ from ..core.errors import TouchstoneError
 from ..core.parameters import check_fields, check_range
 from ..core.seeds import to_device
 from ..models.text_model import Encoded, Forward, TextModel, device_of, lengths_of, pad
-from .loop import descend
+from .loop import Parts, descend
 
 CURVE = ["epoch", "train_loss", "validation_loss", "validation_accuracy"]
 POOL = 8  # batches that are sorted by length together: little padding, and still a shuffled order
@@ -144,6 +144,7 @@ def fit(
     settings: Settings,
     seed: int,
     keep: str = "best",
+    parts: Parts | None = None,
 ) -> pd.DataFrame:
     """Train parameters by the cross-entropy of a forward pass.
 
@@ -154,6 +155,7 @@ def fit(
         lengths: the number of tokens by row; grouped batches hold rows of similar length.
         keep: "best" leaves the parameters at the epoch of lowest validation loss, "last" at the
             last one.
+        parts: see `descend`; it may raise `PartEnded`.
 
     Returns:
         The learning curve: epoch, train_loss (while learning), validation_loss,
@@ -179,6 +181,8 @@ def fit(
         accumulate=settings.gradients == "accumulated",
         by_rows=True,
         keep_best=keep == "best",
+        parts=parts,
+        generators=[generator],
     )
     return pd.DataFrame(curve, columns=CURVE)
 

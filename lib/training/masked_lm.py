@@ -24,7 +24,7 @@ from ..models.text_model import (
     pad,
     special_ids,
 )
-from .loop import descend
+from .loop import PRECISIONS, descend, products_in
 
 IGNORED = -100  # cross-entropy's mark for a position that is not asked about
 
@@ -39,6 +39,7 @@ _RULES = {
     "warm_up": "0 to 1",
     "max_norm": "above 0 or more",
     "weight_decay": "0 or more",
+    "precision": PRECISIONS,
 }
 
 
@@ -50,7 +51,8 @@ class MaskedSettings:
     be predicted; `tuned`: head, encoder (with the head) or all (with the word table). `watched`:
     token ids that are to be predicted with the share `watched_share` instead, for a model whose
     answers on these words are what is studied. `checks`: how often held-out text is measured in an
-    epoch; the curve has a line for each.
+    epoch; the curve has a line for each. `precision`: of the matrix products, see `products_in`;
+    with another than float32 the steps are fused, too.
     """
 
     epochs: int
@@ -64,6 +66,7 @@ class MaskedSettings:
     max_norm: float = 1.0
     weight_decay: float = 0.0
     checks: int = 1
+    precision: str = "float32"
 
     def __post_init__(self) -> None:
         """Refuse what no training can run with."""
@@ -150,12 +153,15 @@ def fit_masked_lm(
     n_batches = len(length_buckets(lengths, n_tokens=n_tokens))
     n_steps, checks = settings.epochs * n_batches, min(settings.checks, n_batches)
     parts = _parts(lengths, n_tokens, checks, generator)
-    with parameters_fixed(model.module):
+    is_short = settings.precision != "float32"
+    with parameters_fixed(model.module), products_in(settings.precision):
         tuned = model.trained_parameters(settings.tuned).values()
         for parameter in tuned:
             parameter.requires_grad_(True)
         learning = [*tuned, *(second.parameters if second else ())]
-        optimiser = torch.optim.AdamW(learning, lr=settings.lr, weight_decay=settings.weight_decay)
+        optimiser = torch.optim.AdamW(
+            learning, settings.lr, weight_decay=settings.weight_decay, fused=is_short or None
+        )
         curve = descend(
             learning,
             optimiser,

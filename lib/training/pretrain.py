@@ -39,7 +39,7 @@ from ..core.stage import hold, package_versions, read_manifest
 from ..language.books import authors_of, book_archive, book_sentences, list_books, split_authors
 from ..models.masked_lm import new_masked_lm
 from ..models.weights import quiet
-from .loop import descend
+from .loop import descend, products_in
 from .masked_lm import MaskedSettings, fit_masked_lm
 from .release import pack
 
@@ -56,6 +56,7 @@ class Recipe:
         part: which of `n_parts` parts of the authors it reads; -1 for all but the first.
         n_words: of their books, about.
         n_valid: words of authors that it does not read, for the perplexity.
+        precision: of the matrix products, see `products_in`.
     """
 
     kind: str
@@ -66,6 +67,7 @@ class Recipe:
     n_valid: int = 60_000
     batch: int = 1024
     seed: int = 0
+    precision: str = "bfloat16"
 
 
 RECIPES = {
@@ -142,7 +144,9 @@ def _masked(
     recipe: Recipe, train: Sequence[Sequence[str]], valid: Sequence[Sequence[str]], folder: Path
 ) -> pd.DataFrame:
     model = new_masked_lm("all-MiniLM-L6-v2", recipe.seed)
-    settings = MaskedSettings(1, recipe.lr, recipe.batch, tuned="all", checks=_CHECKS)
+    settings = MaskedSettings(
+        1, recipe.lr, recipe.batch, tuned="all", checks=_CHECKS, precision=recipe.precision
+    )
     curve = fit_masked_lm(model, model.encode(train), model.encode(valid), settings, recipe.seed)
     _save(model.module, model.tokenizer, folder)
     return curve
@@ -216,7 +220,7 @@ def fit_causal(
     batches: Iterator[Tensor] = iter(order.split(at_once))
     n_steps = -(-len(blocks) // at_once)
     per_check = -(-n_steps // _CHECKS)
-    optimiser = torch.optim.AdamW(model.parameters(), lr=recipe.lr, weight_decay=0.01)
+    optimiser = torch.optim.AdamW(model.parameters(), lr=recipe.lr, weight_decay=0.01, fused=True)
 
     @torch.no_grad()
     def validate() -> list[float]:
@@ -228,16 +232,17 @@ def fit_causal(
         model.train()
         return [model(input_ids=blocks[rows], labels=blocks[rows]).loss]
 
-    curve = descend(
-        list(model.parameters()),
-        optimiser,
-        -(-n_steps // per_check),
-        lambda: progress(list(islice(batches, per_check)), "batches"),
-        losses,
-        validate,
-        get_linear_schedule_with_warmup(optimiser, n_steps // 20, n_steps),
-        1.0,
-    )
+    with products_in(recipe.precision):
+        curve = descend(
+            list(model.parameters()),
+            optimiser,
+            -(-n_steps // per_check),
+            lambda: progress(list(islice(batches, per_check)), "batches"),
+            losses,
+            validate,
+            get_linear_schedule_with_warmup(optimiser, n_steps // 20, n_steps),
+            1.0,
+        )
     model.eval()
     table = pd.DataFrame(curve, columns=["epoch", "train_loss", "perplexity"])
     return table.assign(epoch=(table["epoch"] * per_check / n_steps).clip(upper=1))

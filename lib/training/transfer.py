@@ -35,6 +35,7 @@ from .classifier import (
     token_forward,
     validation_split,
 )
+from .loop import Parts
 from .side_by_side import can_stack, fit_seeds
 
 Kept = dict[tuple[int, ...], Reading]  # by token ids: what a frozen encoder says of a sentence
@@ -105,11 +106,16 @@ class Trainer:
         test: pd.DataFrame,
         classes: Sequence[str],
         settings: Settings | None,
+        parts: Parts | None = None,
     ) -> Trained:
         """Train on one split and predict the other; a zero-shot model only predicts.
 
         The train accuracy is that of as many rows as the test split has, none of them from the
-        validation share. `settings` may be left out for a zero-shot model.
+        validation share. `settings` may be left out for a zero-shot model. With `parts` a long
+        training goes on from its checkpoint (`loop.descend`).
+
+        Raises:
+            PartEnded: the part has ended before the training.
         """
         recipe = self.recipe(scheme, classes, seed)
         used_ids = self.vocabulary(train, test) if scheme_named(scheme).is_one_layer else ()
@@ -121,7 +127,7 @@ class Trainer:
         curve = pd.DataFrame(columns=CURVE)
         if trained and settings is not None:
             rows, curve = self._fit(
-                model, scheme_named(scheme), trained, data, split, settings, seed
+                model, scheme_named(scheme), trained, data, split, settings, seed, parts
             )
         return self._trained(recipe, model, trained, rows, curve, split, data)
 
@@ -133,15 +139,18 @@ class Trainer:
         test: pd.DataFrame,
         classes: Sequence[str],
         settings: Settings | None,
+        parts: Parts | None = None,
     ) -> Iterator[Trained]:
         """`train` with one seed after the other.
 
-        Heads over a frozen encoder learn side by side (`lib.training.side_by_side`).
+        Heads over a frozen encoder learn side by side (`lib.training.side_by_side`), never in
+        `parts`: these are of one seed.
         """
         splits = [self._split(train, seed) for seed in seeds]
         heads_alone = scheme_named(scheme).trained() == ("head",)
         if settings is None or not (heads_alone and len(seeds) > 1 and can_stack(splits, settings)):
-            yield from (self.train(scheme, seed, train, test, classes, settings) for seed in seeds)
+            for seed in seeds:
+                yield self.train(scheme, seed, train, test, classes, settings, parts)
             return
         recipes = [self.recipe(scheme, classes, seed) for seed in seeds]
         base = cast(HFClassifier, build_model(recipes[0])[0])  # no other kind has heads alone
@@ -249,6 +258,7 @@ class Trainer:
         split: Split,
         settings: Settings,
         seed: int,
+        parts: Parts | None,
     ) -> tuple[list[int], pd.DataFrame]:
         as_released = self.ola == "as_released" and scheme.is_one_layer
         if as_released:
@@ -259,7 +269,14 @@ class Trainer:
             fit_seed = seed_for("fit", scheme.name, seed)
             with first_token_only(model):
                 return fit(
-                    forward, parameters, data.targets, data.lengths, split, settings, fit_seed
+                    forward,
+                    parameters,
+                    data.targets,
+                    data.lengths,
+                    split,
+                    settings,
+                    fit_seed,
+                    parts=parts,
                 )
 
         rows: list[int] = []

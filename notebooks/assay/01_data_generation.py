@@ -11,29 +11,48 @@
 # ---
 
 # %% [markdown] tags=["slide"]
-# # Assay, stage 1 of 5: of which texts do we know what an explanation should say?
+# # Assay, stage 1 of 5: for which texts do we know the right explanation?
 #
-# [Start here](../00_start_here.ipynb) · next: [02_training](02_training.ipynb) · the row: [README](README.md)
+# [Start here](../00_start_here.ipynb) · next: [02_training](02_training.ipynb) · this study: [README](README.md)
 #
-# The other four rows each hold explanations against one kind of truth. This row asks the same explainers about all of them. It begins with the texts.
+# Each of the other four studies compares explanations with one kind of right answer. We call such a right answer a
+# *truth*. The assay collects the truths of all four studies. With each truth it compares the same *explainers*, methods
+# that score the words of a text. This stage makes the texts.
+#
+# ## What we found
+#
+# Only run size `small` exists: a few texts of our own. It shows the steps and decides nothing. There is no `cpu` run yet.
+#
+# - **Fewer than half of the edited reviews can be used.** The truth *edit* needs edits that only remove words, or only add words:
+#   114<!-- assay/small/01_data_generation/nested[pairs=of these nested].n --> of 280<!-- assay/small/01_data_generation/nested[pairs=an original and its edit].n -->.
+#   [See the table](../../outputs/reference/assay/small/01_data_generation/nested.csv)
+# - **Six truths fit into one format**: a text, a model, and a mark for each word. A seventh truth, *deletion*, uses the
+#   same texts. [See one text for each](../../outputs/reference/assay/small/01_data_generation/items_shown.png)
+# - **One truth needs most of the altered texts.** To measure the effect of a noun, we exchange it for twenty others.
+#   [See the counts](../../outputs/reference/assay/small/01_data_generation/counts.csv)
 #
 # ## You will see
 #
-# - six kinds of truth, each on one text of ours;
-# - when one text is *nested* in another, and how often it happens;
-# - words that are planted in a text, and a decoy.
+# ![The truths of the assay. mask: these words differ between the forms. planted: these words alone decide the label. cue: the verb agrees with this noun. swap: what a swap to another form does to the answer. edit: what becomes of the answer without these words. noun: what other nouns here do to the answer. deletion: how fast the answer falls when words go.](../../docs/schematics/assay_truths.svg)
 #
-# **You can then** test whether a text is nested in another, and say what a planted rule makes true. **You need** to
-# know what a classifier is. **Time:** 15 minutes to read, under a minute to run, 20 minutes for the exercises.
+# - one text for each of these six truths;
+# - a review from which a person removed words, and how often a program's edits only remove words;
+# - words that we plant in a text ourselves, so that they alone decide its label.
+#
+# **You can then** test whether one text is made from another by removing words, and compute the right score of a
+# planted word. **You need** to know what a classifier is. **Time:** 15 minutes to read, under a minute to run,
+# [20 minutes for the exercises](../../docs/course/exercises/assay.md#01-data-generation).
 #
 # | out (in this stage's folder) | holds |
 # |---|---|
-# | `items.parquet` | the texts that will be explained: truth, model, words, class, and a mark for each word |
-# | `altered.parquet` | the same texts with words removed or exchanged; no explainer ever sees these |
-# | `forms.parquet` | both forms of the sentences whose words can be swapped |
+# | `items.parquet` | the texts that will be explained, with truth, model, words, class and marks |
+# | `altered.parquet` | the same texts with words removed or exchanged; no explainer ever gets these |
+# | `forms.parquet` | the female and the male form of each sentence |
 # | `train.parquet`, `corpus.parquet` | what the models of stage 2 are trained on |
-# | `planted.parquet` | planted texts on which stage 2 sees whether a model follows the rule |
-# | `counts`, `nested`, `items_shown`, `tasks` (`.csv`), three figures | what is in them |
+# | `planted.parquet` | texts with planted words, to test whether a model uses them |
+# | `counts`, `nested`, `items_shown`, `tasks` (`.csv`), three figures | summaries |
+#
+# Every word that is not explained here is in the [glossary](../../docs/glossary.md).
 
 # %%
 import lib.same_numbers  # first: the same instructions on every processor
@@ -43,17 +62,17 @@ import numpy as np
 import pandas as pd
 
 from lib.core.files import read_yaml, save_parquet
-from lib.core.notebooks import show_source
+from lib.core.notebooks import show_source, show_table
 from lib.core.paths import material
 from lib.core.seeds import set_up
 from lib.core.stage import open_stage
 from lib.language.lexicon import PRONOUNS
 from lib.plots import COLOURS, STYLE, plot_words
 from lib.studies.assay import edits, items, nouns, plants, published
-from lib.studies.cebab.reviews import rating_labels
-from lib.studies.cebab.worlds import World, generate_reviews, read_wordings
-from lib.studies.geco.corpus import read_geco
-from lib.studies.geco.labels import labelled_rows, read_labels
+from lib.studies.cebab import reviews as review_texts
+from lib.studies.cebab import worlds
+from lib.studies.geco import corpus as geco_corpus
+from lib.studies.geco import labels as geco_labels
 from lib.studies.implicit_bias import sentences as natural
 from lib.studies.implicit_bias.text import gender_frames
 from lib.studies.lm_saliency.grammar import grammar_words, number_sentence
@@ -63,7 +82,7 @@ from lib.studies.lm_saliency.text import number_examples
 # %% [markdown]
 # ## Settings
 #
-# All texts are ours and lie in this repository, in the material of the other rows. Nothing depends on a folder of downloads.
+# All texts were written for this repository, and nothing has to be downloaded.
 
 # %% tags=["parameters"]
 scale = "small"  # which settings: small, cpu or hub; names the output folder
@@ -86,40 +105,44 @@ n_replacements = 20  # words that take a word's place, at least 20
 # %% [markdown]
 # | word | meaning | column |
 # |---|---|---|
-# | item | one text that one model is asked about | `item_id` |
-# | truth | what an explanation of it is held against | `truth` |
-# | mark | what the truth knows of a word before any model is asked | `mark` |
-# | cluster | texts that belong together; intervals are over clusters | `cluster` |
+# | item | one text that one model classifies | `item_id` |
+# | truth | the kind of right answer that its explanation is compared with | `truth` |
+# | mark | which words the right answer is about; known before any model is trained | `mark` |
+# | cluster | items that are not independent, such as forms of one sentence | `cluster` |
 
 # %%
 stage = open_stage("assay", scale, "01_data_generation")
 set_up(seed, n_threads)
-labels = read_labels(material("geco") / "labels.yaml").values()
-gendered = labelled_rows(list(labels), "all", ("F", "M"))
+labels = list(geco_labels.read_labels(material("geco") / "labels.yaml").values())
+gendered = geco_labels.labelled_rows(labels, "all", ("F", "M"))
 gendered = gendered[gendered["sentence"].map(len) <= 1.5 * longest]
-wordings = read_wordings(material("cebab") / "wordings.yaml")
-reviews = generate_reviews(World(0.0), wordings, n_reviews, 6, seed)
+wordings = worlds.read_wordings(material("cebab") / "wordings.yaml")
+reviews = worlds.generate_reviews(worlds.World(0.0), wordings, n_reviews, 6, seed)
 
 # %% [markdown]
-# Planted words go into our own sentences. At scale cpu, `texts_of` takes published ones in the place of the others.
+# Run size `small` uses these texts. For larger ones the next cell replaces them by published sentences and reviews,
+# except the sentences into which we plant words.
 
 # %%
 base = gendered.loc[gendered["sentence"].map(len) <= longest, "sentence"].tolist()
-theirs = stage, texts_of, n_reviews, read_geco
+theirs = stage, texts_of, n_reviews, geco_corpus.read_geco
 gendered, reviews = published.in_place_of(gendered, reviews, *theirs)
 
 # %% [markdown] tags=["slide"]
 # ## 1 · One text by hand
 #
-# Here is a review, and what a person left of it:
+# Here is a review, and what was left after a person edited it:
 #
 # > long: *The soup was cold and the waiter was kind.*
 # >
 # > short: *The soup was cold.*
 #
-# A model of sentiment says 0.2 to the long text and -1.5 to the short one, in log-odds for *good*. The words *and the waiter was kind* are the whole difference between the two. So they raised the answer by 0.2 - (-1.5) = 1.7.
+# A sentiment model gives the long text a score of .2 and the short text a score of -1.5. (The scores are log-odds,
+# which stage 2 explains. Above 0 the model predicts *good*.) The two texts differ only in the words *and the waiter was
+# kind*. So these words raised the score by 1.7.
 #
-# **Stop and guess.** An explanation of the long text gives *kind* 1.2, *waiter* 0.3, and the other three removed words nothing. What does it say that the removed words did? It says 1.5: a little too small, and with the right sign. We never had to ask what *kind* means.
+# **Stop and guess.** An explanation of the long text gives *kind* 1.2 and *waiter* .3. The other removed words get 0. By
+# how much did the removed words raise the score, according to this explanation?
 
 # %% tags=["slide"]
 long = edits.split_text("The soup was cold and the waiter was kind.")
@@ -129,23 +152,32 @@ assert [long[i] for i in removed] == "and the waiter was kind".split()
 assert np.isclose(edits.estimated_change(scores, removed), 1.5)
 marks = ["removed" if i in removed else "" for i in range(len(long))]
 example = {"words": long, "scores": scores, "marks": marks, "label": "an explanation"}
-figure, plotted = plot_words(
-    pd.DataFrame([example]), {"removed": "removed by a person"}, "towards good", "", 1
-)
+title = "By this explanation, the removed words raised the score by 1.5"
+legend = {"removed": "removed by a person"}
+toward = "speaks for good"
+figure, plotted = plot_words(pd.DataFrame([example]), legend, toward, title, 1)
 stage.figure("by_hand", figure)
 plt.show()
-stage.table("by_hand", plotted[["word", "score", "mark"]])
+_ = stage.table("by_hand", plotted[["word", "score", "mark"]])
 
-# %% [markdown]
-# *Reading it.* The explainer saw one text. The truth needs two: it is the model's own answer to both. This pattern returns in every truth that is about the model: **alter the text as people would, ask the model again, and compare**.
+# %% [markdown] tags=["slide"]
+# By 1.5. This estimate has the right sign and is a little too small. To know this we did not have to decide what *kind*
+# means.
 #
-# ## 2 · When is a text nested in another?
+# The explainer was given one text. The right answer comes from the model's scores for two texts. Every truth about a
+# model is made in this way: **alter the text as people would, compute the model's score again, and compare the two
+# scores**.
 #
-# An edit can exchange words, too. Then the explained text lacks a word that the other one has, and no sum over its words can tell the change. So we take *nested* pairs only:
+# ## 2 · Which edits can we use?
 #
-# > In small letters, the words and punctuation marks of the short text follow each other in the long text, in the same order.
+# An edit can also exchange words. Then the short text has a word that the long text lacks, and the explanation of the
+# long text has no number for it. So we use *nested* pairs only:
 #
-# Where several choices leave the same text, the one with the fewest runs of removed words is taken, and of these the earliest. Here a program writes the reviews and their edits, so the count below is a property of the program. In the published reviews, which people edited, it is another number.
+# > If we ignore upper and lower case, the words and punctuation marks of the short text appear in the long text in the same order.
+#
+# Sometimes several choices of removed words leave the same short text. From *so cold and so very sweet* we get *so
+# sweet* if we remove *cold and so very*, or *so cold and* and *very*. We take the choice in the fewest pieces, here the
+# first one. How many edits are nested?
 
 # %%
 assert edits.removed_words("bad food".split(), "good food".split()) is None
@@ -157,23 +189,31 @@ counted = {
     "of these nested": len(pairs),
     "of these: the edit is longer": int(pairs["was_inserted"].sum()),
 }
-stage.table("nested", pd.DataFrame(counted.items(), columns=["pairs", "n"]))
+counted = stage.table("nested", pd.DataFrame(counted.items(), columns=["pairs", "n"]))
+show_table(counted, {"pairs": "pairs of texts", "n": "how many"})
 
-# %% [markdown]
-# ## 3 · Words that are planted
+# %% [markdown] tags=["slide"]
+# Fewer than half of the edits are nested: the others exchange a word. A program wrote these reviews and their edits.
+# The share will be different for edits by people.
+#
+# ## 3 · Words that we plant
 #
 # ![Sentences with planted words and their labels: the velvet vicar sings copper .: 1; the velvet vicar sings lemon .: 0; lemon the vicar sings copper .: 0. The label is 1 where velvet and copper are both there; lemon decides nothing. So each of the two words has the share 0.5.](../../docs/schematics/planted_words.svg)
 #
-# Nothing is known better than what we have hidden ourselves. Two words are put into a sentence at random places, and a rule makes the label of them. A third word, the *decoy*, is put in as often and decides nothing (after Bastings et al. 2022).
+# The surest right answer is one that we made ourselves. We insert words into a sentence at random places, and a rule
+# computes the label from these words alone. Another word, the *decoy*, is inserted as often and does not change the
+# label (after Bastings et al. 2022).
 #
-# | rule | the label is 1 where | what an explanation should say |
+# | rule | the label is 1 where | what the explanation should give |
 # |---|---|---|
-# | single | *mango* is there, and 0 where *cello* is | everything on that word |
-# | and | *velvet* and *copper* are both there | one half on each |
-# | or | *canyon* or *walnut* is there | all on the one, or one half on each |
-# | order | *tulip* stands before *radar* | one half on each |
+# | single | *mango* is in the text, and 0 where *cello* is | everything to that word |
+# | and | *velvet* and *copper* are both in the text | one half to each |
+# | or | *canyon* or *walnut* is in the text | everything to the one that is there, or one half to each |
+# | order | *tulip* stands before *radar* | one half to each |
 #
-# One half is the Shapley value, by hand: with AND, the first of two to arrive adds nothing and the second adds 1, and each is second in half of the orders.
+# Why one half? Insert the two words of the rule *and* one after the other. The first word changes nothing, and the
+# second word changes the label from 0 to 1. Each word is second in half of the orders, so on average it contributes one
+# half. This average is called the *Shapley value*.
 
 # %%
 rules = {
@@ -188,23 +228,38 @@ one = planted.query("rule == 'and' and target == 1").iloc[0]
 assert sorted(one["truth"])[-2:] == [0.5, 0.5] and sum(one["truth"]) == 1
 print(" ".join(one["sentence"]))
 
-# %% [markdown]
-# ## 4 · Words that are exchanged for others of their kind
+# %% [markdown] tags=["slide"]
+# ## 4 · Words that we exchange for others of their kind
 #
-# What does *nurse* do to a masked pronoun? Exchange it for twenty other nouns of the same number, the same article (*a* or *an*) and about the same frequency, and look at the mean. Nothing is masked or left out, so the model is asked about ordinary sentences only.
+# Take *The barber sharpens ___ razor*. By how much does *barber* raise the model's score for *his*? We exchange
+# *barber* for twenty other nouns and compare. The other nouns have the same number, the same article (*a* or *an*) and
+# about the same frequency. Every text that the model is given is an ordinary sentence.
 #
-# The sentences were labelled by hand in the row *implicit_bias*, with their *antecedent*: the noun that the pronoun stands for.
+# In symbols: $x$ is the text, $g(x)$ is a model's score (stage 2 uses log-odds, written $f$), and $R$ is the number of
+# other words $r$. The effect of the word at place $i$ is
 #
 # $$d_i = g(x) - \tfrac1R \textstyle\sum_r g(x \text{ with } r \text{ at place } i)$$
 
 # %%
 show_source(nouns.word_effects)
+
+# %% [markdown]
+# Which words are of the same kind? We take the kinds from sentences whose words are tagged as nouns, verbs and so on.
+
+# %%
 folder = material("implicit_bias")
 tagged = sorted(material("geco").glob("annotation_*.conllu"))
 tags = items.content_tags([*tagged, folder / "annotation_1.conllu"])
 kinds = nouns.word_kinds(items.count_words(tags))
 alike = nouns.replacements("doctor", kinds, n_replacements, seed)
 assert len(alike) >= 20 and {kinds[w][:2] for w in alike} == {kinds["doctor"][:2]}
+print("in place of doctor:", ", ".join(alike[:5]), "...")
+
+# %% [markdown]
+# The sentences come from the study [implicit_bias](../implicit_bias/README.md). There the noun that the pronoun stands for,
+# its *antecedent*, was labelled by hand.
+
+# %%
 known = pd.read_csv(folder / "sentences.csv").merge(
     pd.read_csv(folder / "labels.csv").query("label == 'passes'"), on="id"
 )
@@ -220,16 +275,20 @@ known["mark"] = [
     [word.lower() == row.antecedent for word in row.sentence]
     for row in known.itertuples()
 ]
-print(kinds["doctor"], alike[:5])
+print(f"{len(known)} sentences, {known['antecedent'].nunique()} antecedents")
 
 # %% [markdown] tags=["slide"]
 # ## 5 · All items
 #
-# ![The truths of the assay. mask: these words differ between the forms. planted: these words alone decide the label. cue: the verb agrees with this noun. swap: what a swap to another form does to the answer. edit: what becomes of the answer without these words. noun: what other nouns here do to the answer. deletion: how fast the answer falls when words go.](../../docs/schematics/assay_truths.svg)
+# Three truths still need texts: *altered words* (`mask` in settings and files), *swap* and *cue*. The first two share sentences that have a female and a male
+# form. *Altered words* marks the words that differ between the forms. *Swap* measures how much each of these words changes a
+# model's score, which stage 2 computes.
 #
-# Two truths are left. *Mask* and *swap* share sentences about women and men, in which we know the altered words: the mask says where they are, and swapping them says what each did. *Cue* asks for the noun that a verb agrees with. A number is exchanged by an *s*: of the noun itself, and of the other noun, the *attractor*.
+# *Cue* uses beginnings of sentences such as *the farmers behind the assistant*. The next verb must agree with *farmers*,
+# the *cue*, and not with *assistant*, the *attractor*. To test this we change one noun from singular to plural, or back.
 #
-# The language model reads sentences of a grammar that has few words, so that a small model can learn them. Of the beginnings of sentences we take those whose words it knows.
+# A small model cannot learn all of English. So its training text comes from a small grammar, and we explain only
+# beginnings that use the words of this grammar.
 
 # %%
 words = [
@@ -248,7 +307,8 @@ lines = syneval_rows(words[1]).query("pattern.str.startswith('prep_')")
 heard = {word for sentence in corpus for word, _ in sentence}
 
 # %% [markdown]
-# Now the items are drawn: at most one of a cluster, the two classes (or the four rules) by turns. Two words have no order to speak of, so *swap* needs at least three. Every other pair of reviews has a *second editor*, who was given the same goal. As many pairs more are drawn to fit a scale on, from other reviews.
+# Now we draw the items. Each cluster gives at most one item. For *planted* the four rules are equally frequent. Half of
+# the items of *edit* have a second edit with the same goal. For the other truths the two classes are equally frequent.
 
 # %%
 short = gendered[gendered["sentence"].map(len) <= longest]
@@ -276,7 +336,8 @@ spare = items.draw_items(spare, "edit", "reviews", n_items, seed, part="dev")
 drawn["edit"] = pd.concat([drawn["edit"], spare], ignore_index=True)
 
 # %% [markdown]
-# Then they are altered. The planted texts are asked of a second model, the gendered ones under a second truth.
+# Then we alter the texts of the items. Each item of *planted* appears twice, because we explain two models for it. Each
+# item of *altered words* appears again under *swap*.
 
 # %%
 exchanged = items.with_replacements(drawn["noun"], kinds, n_replacements, seed)
@@ -289,12 +350,10 @@ altered = [
 ]
 altered = pd.concat(altered, ignore_index=True)
 asked = items.with_second_questions(drawn)
-stage.table("counts", items.count_items(asked, altered), digits=1)
+print(f"{len(asked)} items, {len(altered)} altered texts")
 
 # %% [markdown]
-# *Reading it.* Six items a truth show how things are done. They decide nothing. Where no text is altered, the truth is in the text itself (*planted*), or in both its forms (*mask*, *swap*).
-#
-# One item of each truth, with its marks:
+# Here is one item for each truth. The right answer is about the marked words.
 
 # %% tags=["slide"]
 names = {1: "known", 0: "", -1: "against"}
@@ -302,17 +361,31 @@ shown = asked.drop_duplicates("truth").assign(
     scores=None, label=asked["truth"], words=asked["sentence"].map(list)
 )
 shown["marks"] = [[names[np.sign(mark)] for mark in row] for row in shown["mark"]]
-figure, plotted = plot_words(
-    shown, {"known": "what the truth speaks of", "against": "an attractor"}, digits=None
-)
+legend = {"known": "the right answer is about these", "against": "an attractor"}
+title = "Six truths, and the words that each of them is about"
+figure, plotted = plot_words(shown, legend, title=title, digits=None)
 stage.figure("items_shown", figure)
 plt.show()
 _ = stage.table("items_shown", plotted[["label", "word", "mark"]])
 
+# %% [markdown]
+# How many items and altered texts are there?
+
+# %%
+columns = ["truth", "items", "clusters", "words", "altered texts"]
+counts = stage.table("counts", items.count_items(asked, altered), digits=1)
+show_table(counts, dict(zip(columns, columns)) | {"words": "words a text"})
+
+# %% [markdown]
+# Nearly all altered texts belong to *noun*. *Planted* needs no altered texts, because the rule gives the right answer.
+# *Altered words* and *swap* need none either, because each sentence already has both forms. Six items for each truth are enough
+# to show the steps, and too few to decide anything.
+
 # %% [markdown] tags=["slide"]
-# ## 6 · What the models will read
+# ## 6 · What the models are trained on
 #
-# Each model of stage 2 learns one of these tasks. No item is among the texts that it is trained on.
+# Stage 2 trains six models on five tasks, because two models share the task *planted*. No item is among the texts that
+# its model is trained on.
 
 # %%
 judged = reviews[(reviews["split"] == "train") & (reviews["rating"] != 3)]
@@ -326,7 +399,7 @@ before = [
     (*x, i) for i, sentence in enumerate(corpus) for x in number_examples(sentence)
 ]
 good = judged.assign(sentence=judged["text"].map(edits.split_text))
-good["target"] = rating_labels(judged["rating"], 2)
+good["target"] = review_texts.rating_labels(judged["rating"], 2)
 columns = ["sentence", "target", "sentence_idx"]
 learnt = {
     "gender": gendered[~gendered["sentence_idx"].isin(drawn["mask"]["sentence_idx"])],
@@ -335,12 +408,11 @@ learnt = {
     "pronoun": pd.DataFrame(zip(masked, male, range(len(male))), columns=columns),
     "number": pd.DataFrame(before, columns=columns),
 }
-train = pd.concat(
-    part[columns].assign(model=name) for name, part in learnt.items()
-).reset_index(drop=True)
+train = pd.concat(part[columns].assign(model=name) for name, part in learnt.items())
+train = items.without_items(train, asked)
 
 # %% [markdown]
-# How much text that is:
+# How much text does each task have?
 
 # %% tags=["slide"]
 tasks = train.groupby("model", sort=False).agg(
@@ -353,16 +425,19 @@ with plt.rc_context(STYLE):
         color=COLOURS[0],
         xlabel="training texts",
         ylabel="",
-        title="Five tasks, and little text for each",
+        title=f"Five tasks, at most {tasks['texts'].max():,} texts for each",
     )
 stage.figure("tasks", figure)
 plt.show()
-stage.table("tasks", tasks.reset_index())
+tasks = stage.table("tasks", tasks.reset_index())
+columns = {"model": "model", "texts": "texts", "share_of_1": "share of class 1"}
+show_table(tasks, columns)
 
 # %% [markdown]
-# ## 7 · Controls
+# ### Controls
 #
-# Four facts must hold whatever was drawn. An altered text differs from its item. A decoy carries no truth. A planted word stands in no other text. And no model is trained on an item. Then all is saved.
+# Four facts must hold for every draw. Each altered text differs from its item. The right score of a decoy is 0. No
+# sentence contains a planted word before we insert it. No model is trained on an item.
 
 # %%
 of_item = asked.set_index("item_id")["sentence"].map(tuple)
@@ -380,32 +455,43 @@ both = [set(zip(t["model"], t["sentence"].map(tuple))) for t in (asked, train)]
 assert not (shared := both[0] & both[1]), f"trained on an item: {min(shared)}"
 decoys = with_decoy["target"].value_counts(normalize=True)
 print(f"the decoy stands beside label 1 in {decoys[1]:.2f} of its texts")
+
+# %% [markdown]
+# The decoy occurs about equally often with both labels, as it should. Now we save everything for the next stages.
+
+# %%
 told = pd.DataFrame({"sentence": [[word for word, _ in text] for text in corpus]})
 forms = gendered[gendered["sentence_idx"].isin(drawn["mask"]["sentence_idx"])]
 tables = {"items": asked, "altered": altered, "train": train, "forms": forms}
 tables |= {"planted": tests, "corpus": told}
 for name, table in tables.items():
     save_parquet(table.reset_index(drop=True), stage.path(f"{name}.parquet"))
-stage.close(globals())
+_ = stage.close(globals())
 
 # %% [markdown] tags=["slide"]
 # ## What could be wrong
 #
-# - **Programs wrote the reviews**, their edits and the beginnings of sentences. People write with more variety, and remove words in other places.
-# - **A planted word is foreign to its sentence.** A model may find it more easily than a word of the text, and an explainer, too.
-# - **A replacement of the same kind can still be odd** in its sentence: *the baton fell asleep*. Twenty of them average the oddity away only in part.
-# - **The kinds of words come from a few hundred sentences** that a program has tagged. A word with a wrong tag is exchanged for words of another kind.
-# - **Mask and swap share sentences**, so that they agree in part because the texts are the same.
+# - **A program wrote the reviews**, their edits and the beginnings of sentences. People write with more variety, and they
+#   remove words in other places.
+# - **A planted word does not fit its sentence.** A model or an explainer may find it more easily than an ordinary word.
+# - **An exchanged word can be odd** in its sentence: *the baton fell asleep*. The average over twenty words removes
+#   this oddity only in part.
+# - **A program tagged the words.** A word with a wrong tag is exchanged for words of another kind.
+# - **Altered words and swap share sentences.** This alone makes their results more alike.
 #
 # ## Try it
 #
-# - Write a pair of texts that is nested in two ways. Which words does the rule take?
-# - Plant a pair with XOR. What should an explanation say of each word, and can it?
-# - Set `n_replacements = 40`. Which words are no longer asked about, and why?
+# - Write a pair of texts that is nested in two ways. Which words does the rule choose?
+# - Plant a pair with XOR: the label is 1 where exactly one of the two words is there. What should an explanation give each
+#   word, and can it?
+# - Set `n_replacements = 40`. Which words drop out, and why?
+#
+# Exercises with checks: [page](../../docs/course/exercises/assay.md#01-data-generation).
 #
 # ## Hand-over
 #
-# [02_training](02_training.ipynb) trains the models and asks them about the altered texts: only then are the truths known.
+# [02_training](02_training.ipynb) trains the models and runs them on the altered texts. This gives the truths about
+# models.
 
 # %% [markdown] tags=["exercise"]
 # ## Exercises

@@ -11,27 +11,46 @@
 # ---
 
 # %% [markdown] tags=["slide"]
-# # Assay, stage 2 of 5: what do the models themselves say when a text is altered?
+# # Assay, stage 2 of 5: how do models answer when a text is altered?
 #
-# [Start here](../00_start_here.ipynb) · before: [01_data_generation](01_data_generation.ipynb) · next: [03_attribution](03_attribution.ipynb) · the row: [README](README.md)
+# [Start here](../00_start_here.ipynb) · before: [01_data_generation](01_data_generation.ipynb) · next: [03_attribution](03_attribution.ipynb) · this study: [README](README.md)
 #
-# An explanation is about a model. So before any explainer is asked, the model is: about each text, and about the same text altered. Its answers are the truth.
+# An explanation is about a model. So before we use any explainer, we train the models and compute their scores for each
+# text and for its altered versions. These scores give the right answers for the truths about models.
+#
+# ## What we found
+#
+# Only run size `small` exists: six items for each truth, models trained for seconds. There is no `cpu` run yet, so
+# nothing is decided.
+#
+# - **A model may look for only one of its two classes.** Our model *gender* decides whether a text is about a woman or
+#   a man. It predicts *men* for every text without words about women, even for a blank text.
+#   [See the table](../../outputs/reference/assay/small/02_training/padding.csv)
+# - **Two training runs of one model agree on the effects of swapped words, and less on those of nouns.** The rank
+#   correlations of the effects are
+#   .93<!-- assay/small/02_training/two_trainings[truth=swap].rank_correlation --> and .47<!-- assay/small/02_training/two_trainings[truth=noun].rank_correlation -->. [See the figure](../../outputs/reference/assay/small/02_training/two_trainings.png)
+# - **Not every model learns every planted rule.** A network with one attention layer ignores the order of words, and
+#   learns two of the four rules. [See the table](../../outputs/reference/assay/small/02_training/rules.csv)
 #
 # ## You will see
 #
-# - six small models, each trained twice, and what they have learnt;
-# - which planted rules a model follows, and which cues decide: the others are no truth;
-# - what padding alone makes a model say, and how far two trainings disagree about the same words.
+# - six small models, each trained twice from different random starts;
+# - which planted rules each model follows, and for which sentences the predicted verb depends on the right noun;
+# - how a model scores a text in which every word is blank;
+# - whether two training runs of one model use the same words.
 #
-# **You can then** turn probabilities into log-odds, and tell a verified cue from a plausible one. **You need**
-# [stage 1](01_data_generation.ipynb). **Time:** 10 minutes to read, 2 minutes to run, 15 minutes for the exercises.
+# **You can then** turn probabilities into log-odds, and test whether a predicted verb depends on the right noun. **You
+# need** [stage 1](01_data_generation.ipynb). **Time:** 10 minutes to read, 2 minutes to run, [15 minutes for the
+# exercises](../../docs/course/exercises/assay.md#02-training).
 #
 # | in (from 01) | out (in this stage's folder) | holds |
 # |---|---|---|
 # | `train`, `corpus`, `planted` (`.parquet`) | `models/` | the trained weights |
-# | `items`, `altered`, `forms` (`.parquet`) | `truths.parquet` | each item with the model's own answer for each word |
-# | | `accuracy`, `rules`, `told`, `padding`, `two_trainings` (`.csv`), two figures | what was learnt, and what is known |
-# | | `asked.csv` | the texts that a submission to the board answers |
+# | `items`, `altered`, `forms` (`.parquet`) | `truths.parquet` | the items, with the right answer for each word |
+# | | `accuracy`, `rules`, `told`, `padding`, `two_trainings` (`.csv`), two figures | summaries |
+# | | `asked.csv` | the items as text, for [explainers from outside](../../CONTRIBUTING.md#a-submission-to-the-board) |
+#
+# Every word that is not explained here is in the [glossary](../../docs/glossary.md).
 
 # %%
 import lib.same_numbers  # first: the same instructions on every processor
@@ -40,33 +59,31 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from lib.core.files import load_parquet, save_parquet
-from lib.core.notebooks import show_source
+from lib.core.files import save_parquet
+from lib.core.notebooks import show_source, show_table
 from lib.core.progress import progress
-from lib.core.seeds import seed_for, set_up
+from lib.core.seeds import set_up
 from lib.core.stage import open_stage
-from lib.models.hf_lm import load_hf_lm, save_hf_lm
-from lib.models.language_model import save_lm
-from lib.models.probe import load_probe, save_probe
-from lib.studies.assay import answers, models
-from lib.studies.assay import number_model as number
-from lib.studies.assay.figures import plot_steps, plot_two_trainings
+from lib.core.units import Units
+from lib.studies.assay import answers, models, number_model
+from lib.studies.assay.stage_figures import plot_steps, plot_two_trainings
+from lib.studies.assay.trainings import Trainings
 from lib.studies.assay.truths import items_to_answer
-from lib.training.classifier import Settings
 
 # %% [markdown]
 # ## Settings
 #
-# The models are small, so that the whole row runs in minutes: the lowest layers of the packaged encoder, one attention layer, and an LSTM. `params/assay/hub.yaml` names a whole encoder and a published language model in their place.
+# The models are small, so the whole study runs in minutes. They are the two lowest layers of an encoder that comes with
+# this repository, a network with one attention layer, and a recurrent network (LSTM).
 
 # %% tags=["parameters"]
 scale = "small"  # which settings: small, cpu or hub; names the output folder
 seed = 0  # of all draws of this stage
 n_threads = 1  # CPU threads
-encoder = "all-MiniLM-L6-v2"  # the pre-trained encoder: the packaged one, a folder, or a hub id
+encoder = "all-MiniLM-L6-v2"  # pretrained: the packaged one, a folder, or a hub id
 encoder_revision = ""  # the commit of a hub id
 n_layers = 2  # of the encoder, the lowest
-n_seeds = 2  # trainings of each model
+n_seeds = 2  # runs of each model, with other random starts
 epochs = {
     "gender": 2,
     "planted": 4,
@@ -80,40 +97,38 @@ lr = {
     "one layer": 0.01,
 }  # highest learning rate, by kind of model
 batch_size = 16  # texts per step
-language_model = ""  # a published causal model, folder or hub id; empty: an LSTM that is trained here
+language_model = ""  # a causal model, folder or hub id; empty: an LSTM trained here
 language_model_revision = ""  # the commit of a hub id
 lm_epochs = 4  # passes of the LSTM over its corpus
 lm_lr = 0.01  # its highest learning rate
 lm_width = 64  # size of its embeddings and states
 lm_batch = 96  # words in a step of the LSTM
 probe_epochs = 4  # passes of a probe over its examples
+reuse_units = False  # read answers that are committed, and publish new ones
 
 # %% [markdown]
 # | symbol | meaning | here |
 # |---|---|---|
 # | $f(x)$ | log-odds of the item's class, $\log p(c \mid x) - \log p(\bar c \mid x)$ | `f` |
-# | $x'$ | the text altered: words removed, swapped or exchanged | `altered` |
-# | $d$ | what the altered words did, $f(x) - f(x')$ | `change`, `key` |
+# | $x'$ | the altered text: words removed, swapped or exchanged | `altered` |
+# | $d$ | by how much the altered words changed the log-odds, $f(x) - f(x')$ | `change`; for each word `key` |
 
 # %%
 stage = open_stage("assay", scale, "02_training")
 set_up(seed, n_threads)
-names = ("items", "altered", "forms", "train", "corpus", "planted")
-tables = {
-    name: load_parquet(stage.input("01_data_generation", f"{name}.parquet"))
-    for name in names
-}
-items, train = tables["items"], tables["train"]
-print({name: len(table) for name, table in tables.items()})
+study = Trainings(stage, Units("assay", scale, "02_training", reuse_units), globals())
+items, altered = study.tables["items"], study.tables["altered"]
+print(f"{len(items)} items, {len(altered)} altered texts")
 
 # %% [markdown] tags=["slide"]
 # ## 1 · One answer by hand
 #
-# Every model of this row answers with one of two classes. Say it gives the long review of stage 1 a probability of .55 for *good*, and the short one .18. Probabilities are squeezed at their ends, so we take log-odds:
+# Every model here has two classes. Say that it gives the long review of stage 1 a probability of .55 for *good*, and the
+# short review .18. Near 0 and 1 a probability has no room to move, so we use log-odds, which have no end:
 #
 # $$f(\text{long}) = \log\tfrac{.55}{.45} = 0.20, \qquad f(\text{short}) = \log\tfrac{.18}{.82} = -1.52$$
 #
-# **Stop and guess.** Another model gives .9982 and .99. Did the removed words do more, or less? In log-odds the change is 1.72 again: the two arrows have one length.
+# **Stop and guess.** Another model gives .9982 and .99. Did the removed words change its answer by more, or by less?
 
 # %% tags=["slide"]
 p = np.array([[0.55, 0.18], [0.9982, 0.99]])
@@ -124,210 +139,234 @@ stage.figure("by_hand", figure)
 plt.show()
 
 # %% [markdown]
+# They changed both answers by the same amount: 1.72 log-odds. In the figure the two arrows have the same length.
+#
 # ## 2 · Training
 #
-# | model | task | asked about |
+# | model | task | explained for |
 # |---|---|---|
-# | gender | was this sentence written about women or about men? | mask, swap |
-# | planted, planted-ola | the label that the planted words decide | planted |
+# | gender | was this sentence written about a woman or about a man? | altered words (`mask`), swap |
+# | planted | the label that the planted words decide | planted |
+# | planted-ola | the same, by one attention layer | planted |
 # | reviews | good or bad? | edit |
 # | pronoun | is the masked pronoun *she* or *he*? | noun |
 # | number | is the next verb singular or plural? | cue |
 #
-# Each is trained twice, with another start and another order of the texts. A tenth of the texts is kept for the accuracy.
+# Each model is trained twice, each time with a different random start and a different order of the texts. Each of the
+# two is a *run* of the model. A tenth of the texts is kept aside to measure the accuracy.
 
 # %%
 show_source(models.train)
-kinds = {"pronoun": "pronoun", "planted-ola": "one layer"}
-classes = {"gender": ["F", "M"], "pronoun": ["female", "male"]}
-
-
-def trained(name, training):
-    """A model, trained now; its weights are kept in this stage's folder."""
-    rows = train[train["model"] == name.partition("-")[0]]
-    recipe = {
-        "kind": kinds.get(name, "classifier"),
-        "encoder": encoder,
-        "revision": encoder_revision,
-        "n_layers": n_layers,
-        "classes": classes.get(name, ["0", "1"]),
-        "seed": seed_for(name, training, seed),
-    }
-    recipe["ids"] = models.ids_to_learn(recipe, rows["sentence"])
-    size = 4 * batch_size if recipe["kind"] == "one layer" else batch_size
-    settings = Settings(epochs[name], lr[recipe["kind"]], size)
-    model, parameters, accuracy = models.train(recipe, rows, settings)
-    models.save_model(stage.path("models"), f"{name}-{training}", recipe, parameters)
-    return model, accuracy
-
 
 # %% [markdown]
-# For *cue* a language model learns to predict words, and a probe reads the number of the next verb from its states, which no longer move.
-
+# The model for *cue* is made in two steps. First a language model learns to predict the next word. Then we freeze it. A
+# *probe*, a small classifier, learns to read the number of the next verb from its hidden states.
 
 # %%
-def trained_probe(training):
-    """A probe of a language model: an LSTM that is trained now, or a published one."""
-    path = stage.path(f"models/number-{training}.safetensors")
-    if language_model:
-        lm, words = load_hf_lm(language_model, language_model_revision)
-        save_hf_lm(language_model, language_model_revision, path.with_suffix(".json"))
-    else:
-        texts = [list(words) for words in tables["corpus"]["sentence"]]
-        cues = items[items["model"] == "number"]
-        altered = tables["altered"].merge(cues[["item_id"]])
-        asked = pd.concat([cues, altered])["sentence"]
-        plan = number.LanguagePlan(lm_epochs, lm_lr, lm_width, lm_batch)
-        start = seed_for("lm", training, seed)
-        lm, words = number.fit_language_model(texts, asked, plan, start)
-        save_lm(lm, words, path)
-    rows = train[train["model"] == "number"]
-    fitted = number.fit_number_probe(lm, words, rows, probe_epochs, training)
-    save_probe(
-        fitted[0], layer := path.with_name(f"number-{training}-probe.safetensors")
-    )
-    return load_probe(path, layer, number.CLASSES), fitted[1]
-
+show_source(number_model.fit_number_probe)
 
 # %% [markdown]
-# The run, and how well the models do on texts that they have not learnt from:
+# Now we train all models. How accurate is each on the texts that were kept aside?
 
-# %% tags=["nbval-ignore-output"]
-trainings, accuracy = {}, []
-for name in progress([*epochs, "number"], "models"):
-    for training in range(n_seeds):
-        made = trained_probe(training) if name == "number" else trained(name, training)
-        trainings[name, training] = made[0]
-        accuracy.append({"model": name, "training": training, "accuracy": made[1]})
-stage.table("accuracy", pd.DataFrame(accuracy))
+# %%
+trainings = list(study.models())
+accuracy = pd.DataFrame(trainings, columns=["model", "training"])
+accuracy["accuracy"] = [study.accuracy(*one) for one in progress(trainings, "models")]
 
 # %% [markdown]
-# *Reading it.* Half is chance. A model near chance has learnt nothing; what explainers say of it is still scored, for the truth is what the model does, be it clever or not. But a planted word is only a truth where the model uses it.
-#
-# ## 3 · Which planted rules does a model follow?
-#
-# A rule counts as followed where the model gives the right label to at least nine of ten new texts. Others are left out.
+# The accuracy of each run:
 
 # %% tags=["nbval-ignore-output"]
-rules = [
-    answers.rules_followed(model, tables["planted"]).assign(model=name, training=i)
-    for (name, i), model in trainings.items()
-    if name.startswith("planted")
-]
-rules = pd.concat(rules, ignore_index=True)
-stage.table("rules", rules)
+accuracy = stage.table("accuracy", accuracy)
+wide = accuracy.pivot(index="model", columns="training", values="accuracy")
+columns = {"model": "model"} | {i: f"run {i + 1}" for i in range(n_seeds)}
+show_table(wide.reset_index(), columns)
+
+# %% [markdown] tags=["slide"]
+# Half is chance, and every model is well above it. We could explain even a model near chance: an explanation is about
+# what a model does, whether or not its predictions are correct. For planted words this is not enough. They are the
+# right answer only if the model uses them.
+#
+# ## 3 · Which planted rules does a model use?
+#
+# We say that a model has learnt a rule if it gives the right label to at least nine of ten new texts. We leave out the
+# other rules for this model.
+
+# %%
+show_source(answers.rules_followed)
+planted = [one for one in trainings if one[0].startswith("planted")]
+rules = pd.concat([study.rules(*one) for one in planted], ignore_index=True)
 
 # %% [markdown]
-# *Reading it.* A single attention layer has no positions: *tulip ... radar* and *radar ... tulip* are one and the same to it, so it must be at chance with *order*. It does not learn *and* either, nor with three times the epochs, so that rule is a truth of the other model only.
-#
-# ## 4 · The truth of every item
-#
-# Now each model is asked about its items and their altered texts. Nothing is explained yet. By hand for *cue*: a line has log-odds 1.0 for *singular*. With the cue in the plural the model says -2.0, with the attractor in the plural still 0.5. Then the cue decides. Had the attractor turned the sign, too, or moved the answer as far, the line would be no truth.
+# The share of right labels, for each rule:
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["nbval-ignore-output", "slide"]
+shown = stage.table("rules", rules)
+keys = ["model", "training"]
+shown = shown.pivot(index=keys, columns="rule", values="right").reset_index()
+shown["training"] += 1
+names = ["single", "and", "or", "order"]
+show_table(shown, {"model": "model", "training": "run"} | dict(zip(names, names)))
+
+# %% [markdown] tags=["slide"]
+# The encoder (*planted*) has learnt all four rules. The single attention layer (*planted-ola*) has not learnt *order*,
+# and it cannot: it has no positions, so *tulip ... radar* and *radar ... tulip* are the same text to it. It also misses
+# *and*. For these two rules we explain the encoder only.
+#
+# ## 4 · The right answer for every item
+#
+# Now we compute each model's scores for its items and for their altered texts. Two truths need a definition.
+#
+# ![The words 'the author that the taxi drivers like', then an empty place for is or are. An arrow leads from the place to the cue, author, with which the verb agrees. A dashed arrow leads to the attractor, drivers, which would ask for are.](../../docs/schematics/cue_and_attractor.svg)
+#
+# **Cue.** Say that a beginning has log-odds of 1.0 for a singular verb. With the *cue* in the plural they are -2.0.
+# With the *attractor* in the plural they are still .5. Then the verb depends on the cue, and the cue is *verified*. The
+# cue is not verified if exchanging the attractor changes the sign, or changes the log-odds at least as much as
+# exchanging the cue. It may still be *plausible*: people would point at it, but the model does not depend on it.
+#
+# ![Four mixtures of two forms: They love their cat 0.1; She loves their cat 0.6; They love her cat 0.5; She loves her cat 0.9. Two ways lead from the first to the last: She loves first, or her first. The mean of each player's contributions is its Shapley value: She loves 0.45, her 0.35.](../../docs/schematics/shapley.svg)
+#
+# **Swap.** We swap words to the other form of their sentence, one after the other, in every order. The effect of a word
+# is the change that it makes, averaged over the orders: its Shapley value. In the figure *She loves* adds .5 if it is
+# swapped first and .4 if it is swapped second, so its effect is .45. The figure calls the swapped words *players*.
+
+# %%
 both = ["cue exchanged", "attractor exchanged"]
 assert answers.is_verified(1.0, both, np.array([-2.0, 0.5]))
 assert not answers.is_verified(1.0, both, np.array([-2.0, -0.5]))
-truths = []
-for (name, training), model in trainings.items():
-    of_model = rules[(rules["model"] == name) & (rules["training"] == training)]
-    followed = of_model.loc[of_model["is_followed"], "rule"].tolist()
-    asked = items[items["model"] == name].reset_index(drop=True)
-    about = (asked, tables["altered"], tables["forms"], followed)
-    truths.append(answers.true_answers(model, *about).assign(training=training))
-truths = pd.concat(truths, ignore_index=True)
+truths = pd.concat([study.answers(*one) for one in trainings], ignore_index=True)
 truths["size"] = [np.nanmean(np.abs(key)) for key in truths["key"]]
 truths["size"] = truths["change"].abs().fillna(truths["size"])
 tested = truths[truths["part"] == "test"]
+
+# %% [markdown]
+# How many items can be used, and how large are the effects?
+
+# %% tags=["nbval-ignore-output"]
 told = tested.groupby(["truth", "model", "training"], sort=False, as_index=False).agg(
     items=("tells", "size"), that_tell=("tells", "sum"), mean_size=("size", "mean")
 )
-stage.table("told", told)
+told = stage.table("told", told, digits=2)
+both = told[told["training"] == 0].merge(
+    told[told["training"] == 1], on=["truth", "model", "items"]
+)
+columns = {"truth": "truth", "model": "model", "items": "items"}
+for run, end in (("run 1", "_x"), ("run 2", "_y")):
+    columns |= {f"that_tell{end}": f"usable, {run}"}
+    columns |= {f"mean_size{end}": f"mean size, {run}"}
+show_table(both, columns)
 
 # %% [markdown]
-# *Reading it.* `mean_size` is in log-odds where the truth is about the model: of a word (*swap*, *noun*) or of a whole *edit*. Elsewhere it is the share of marked words. Cues that are not verified are what other studies call *plausible*: people find them right, and the model need not.
+# Nearly all items can be used. The exceptions are the two rules that the single attention layer has not learnt.
 #
-# ### What does padding say?
+# The last two columns show the mean size of the right answer, in two different units. For *swap*, *noun* and *edit* the
+# right answer is an effect in log-odds. For the other truths it only marks words, and the size is the share of marked
+# words.
 #
-# Many explainers compare a text with padding. *Swap* compares it with its other form. Where does padding stand between the two, on the model's own scale? At 0 it answers as the other form does, at 1 as the text itself.
+# ### How does a model score a blank text?
+#
+# Many explainers replace words by *padding*, the token that means *no word here*. *Swap* replaces them by the words of
+# the other form. Do the two kinds of replacement agree? We *blank* a text: we replace all its words by padding. Then we
+# compare the model's score for the blank text with two others. We report a position: 1 is the score of the text itself,
+# and 0 is the score of its other form.
 
-# %% tags=["nbval-ignore-output"]
+# %%
 swaps = truths[truths["truth"] == "swap"]
-between = [
-    answers.padding_position(trainings["gender", row.training], row, tables["forms"])
-    for row in swaps.itertuples()
-]
-padding = swaps.assign(position=between, written_about=swaps["target"])
+padding = swaps.assign(position=swaps["padding"], written_about=swaps["target"])
 padding["written_about"] = padding["written_about"].map({0: "women", 1: "men"})
 padding = padding.groupby(["training", "written_about"])["position"].mean()
-stage.table("padding", padding.reset_index())
-
-# %% [markdown] tags=["slide"]
-# *Reading it.* A model of two classes needs to know only one of them: it can look for women's words, and say *men* where there are none. Then padding already says *men*, an explainer that pads finds nothing to explain there, and the swap does.
-#
-# ## 5 · Is the truth that of one model alone?
-#
-# Two trainings of one model give the same labels, mostly. Do they use the same words? If not, an explanation of one does not fit the other.
-
-# %% tags=["nbval-ignore-output", "slide"]
-show_source(answers.two_trainings)
-pairs = answers.two_trainings(tested[tested["truth"].isin(["swap", "noun", "edit"])])
-figure, plotted = plot_two_trainings(
-    pairs, "What a word, or an edit, did to two trainings"
-)
-stage.figure("two_trainings", figure)
-plt.show()
-stage.table("two_trainings", plotted, digits=2)
 
 # %% [markdown]
-# *Reading it.* On the line both trainings agree. Two encoders that begin at the same pre-trained weights may do so more than others; that is why five trainings and a second family of models belong to a verdict.
+# The mean position of the blank text:
+
+# %% tags=["nbval-ignore-output"]
+padding = stage.table("padding", padding.reset_index())
+padding["training"] += 1
+columns = {"written_about": "text about", "training": "run"}
+show_table(padding, columns | {"position": "where padding stands"})
+
+# %% [markdown] tags=["slide"]
+# A text about men keeps its score when we blank it: its position is about 1. A blanked text about women gets the score
+# of a text about men: its position is about 0. So this model predicts *men* for every text without words about women.
+#
+# That matters for explainers. An explainer that compares a text about men with padding sees no difference, so it has
+# nothing to explain. Swapping the words does change the score.
+#
+# ## 5 · Do two runs of a model use the same words?
+#
+# Two runs of one model mostly predict the same labels. If they do not use the same words, an explanation of one run is
+# wrong for the other. Each point is a word or an edit.
+
+# %% tags=["slide"]
+show_source(answers.two_trainings)
+pairs = answers.two_trainings(tested[tested["truth"].isin(["swap", "noun", "edit"])])
+figure, plotted = plot_two_trainings(pairs)
+stage.figure("two_trainings", figure)
+plt.show()
+
+# %% [markdown]
+# The same as numbers:
+
+# %% tags=["nbval-ignore-output"]
+plotted = stage.table("two_trainings", plotted, digits=2)
+columns = {"truth": "truth", "n": "words or edits"}
+show_table(plotted, columns | {"rank_correlation": "rank correlation"})
+
+# %% [markdown] tags=["slide"]
+# For swapped words the two runs agree: the points rise together. For nouns they agree less. Six edits are too few to tell.
+#
+# Both runs begin with the same pretrained weights, so other models may agree less than these.
 #
 # ## 6 · Controls
 #
-# Three things are known in advance. The values of swapped words sum to the change from one form of the sentence to the other. A model without positions is at chance with *order*. And a model that is read back answers as before.
+# Three facts are known in advance. Shapley values sum to the whole change, so the effects of all swapped words sum to
+# the difference between the scores of the two forms. A model without positions does not learn *order*. A model that is
+# loaded from its file gives the same scores as before.
 
 # %%
 for row in swaps.query("training == 0").itertuples():
-    of_sentence = tables["forms"]["sentence_idx"] == row.sentence_idx
-    other = tables["forms"][of_sentence & (tables["forms"]["target"] != row.target)]
-    f = models.log_odds(trainings["gender", 0], other["sentence"], [row.target])[0]
-    assert np.isclose(np.nansum(row.key), row.f - f, atol=1e-3), row.item_id
+    change = row.f - row.other  # from the other form of the sentence to this one
+    assert np.isclose(np.nansum(row.key), change, atol=1e-3), row.item_id
 blind = rules.query("model == 'planted-ola' and rule == 'order'")
 assert not blind["is_followed"].any(), "one layer without positions knows an order"
-notes = [
-    stage.folder / "models" / f"reviews-0.{end}" for end in ("json", "safetensors")
-]
+files = study.files("reviews", 0)
 asked = truths.query("model == 'reviews' and training == 0")
-f = models.log_odds(models.read_model(*notes), asked["sentence"], asked["target"])
-assert np.allclose(f, asked["f"]), "a model that is read back answers otherwise"
-print(
-    f"sums of {len(swaps) // n_seeds} swaps, {len(blind)} blind models, one read back"
-)
+if has_weights := all(file.is_file() for file in files):  # not with published answers
+    f = models.log_odds(models.read_model(*files), asked["sentence"], asked["target"])
+    assert np.allclose(f, asked["f"]), "a model that is read back answers otherwise"
+n_sums = len(swaps) // n_seeds
+print(f"sums of {n_sums} swaps, {len(blind)} blind models, {has_weights:d} read back")
 
 # %% [markdown] tags=["slide"]
 # ## What could be wrong
 #
-# - **Small models, trained for seconds.** They show how a truth is made, and not how a large model reads.
-# - **Two trainings share their pre-trained weights.** They are closer to each other than two models that began apart.
-# - **A swapped sentence can be odd**, with *she* and *his* for one person. The model answers it, though no person would write it.
-# - **Shapley values share what words do together.** Two words that only count together get a half each, which is a convention.
-# - **An exchanged number can break another agreement** in the line. We ask only lines in which no verb stands between.
+# - **The models are small and were trained for seconds.** They show how a right answer is made, and not how a large model
+#   reads.
+# - **Both runs begin with the same pretrained weights.** They are more alike than two models that were trained apart.
+# - **A swapped sentence can be odd**, with *she* and *his* for one person. The model scores it, though nobody would write
+#   it.
+# - **Shapley values divide a joint effect equally.** If two words only work together, each gets half. That is a convention.
+# - **Changing a noun's number can break another agreement.** We use only beginnings without a verb between the nouns.
 #
 # ## Try it
 #
-# - Set `epochs` of *reviews* to 1. Does the truth of *edit* get smaller, or only noisier?
+# - Set `epochs` of *reviews* to 1. Do the effects of the edits get smaller, or only noisier?
 # - Which planted rule needs the most texts? Halve `n_planted` in stage 1.
-# - Set `n_layers = 1`. Which rule is no longer followed, and why?
+# - Set `n_layers = 1`. Which rule is no longer learnt, and why?
+#
+# Exercises with checks: [page](../../docs/course/exercises/assay.md#02-training).
 
 # %%
-save_parquet(truths.drop(columns="size"), stage.path("truths.parquet"))
+kept = truths.drop(columns=["size", "other", "padding"])
+save_parquet(kept, stage.path("truths.parquet"))
 _ = stage.table("asked", items_to_answer(truths))
-stage.close(globals())
+_ = stage.close(globals())
 
 # %% [markdown]
 # ## Hand-over
 #
-# [03_attribution](03_attribution.ipynb) asks the explainers about the texts, and shows them neither the truths nor the altered texts.
+# [03_attribution](03_attribution.ipynb) runs the explainers on the items. It gives them neither the right answers nor the
+# altered texts.
 
 # %% [markdown] tags=["exercise"]
 # ## Exercises

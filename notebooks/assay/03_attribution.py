@@ -11,28 +11,45 @@
 # ---
 
 # %% [markdown] tags=["slide"]
-# # Assay, stage 3 of 5: what does an explainer say that sees one text, and nothing else?
+# # Assay, stage 3 of 5: how do explainers score the words of one text?
 #
-# [Start here](../00_start_here.ipynb) · before: [02_training](02_training.ipynb) · next: [04_metrics](04_metrics.ipynb) · the row: [README](README.md)
+# [Start here](../00_start_here.ipynb) · before: [02_training](02_training.ipynb) · next: [04_metrics](04_metrics.ipynb) · this study: [README](README.md)
 #
-# The truths are known now. The explainers do not know them: each is handed one text and one model at a time.
+# The right answers are stored now. The explainers do not get them: each gets one text and one model at a time.
+#
+# ## What we found
+#
+# Only run size `small` exists: six items for each truth, models trained for seconds. There is no `cpu` run yet, so
+# nothing is decided.
+#
+# - **Explainers come in families.** Saliency and Gradient norm both score a word by the size of a gradient. They put
+#   the words of a text in almost the same order. Other pairs agree less, or not at all.
+#   [See the figure](../../outputs/reference/assay/small/03_attribution/agreement.png)
+# - **Some explainers never give negative scores**, so they cannot show that a word lowered the model's score. Attention
+#   rollout is one of them. [See one review](../../outputs/reference/assay/small/03_attribution/one_review.png)
+# - **Not every explainer works for every model.** Two of ten raise an error for some model.
+#   [See the messages](../../outputs/reference/assay/small/03_attribution/refused.csv)
 
 # %% [markdown] tags=["slide"]
 # ## You will see
 #
-# - ten explainers and eight rules that never look at the model, asked about every text;
-# - what somebody would say who knows the yardstick and not the model;
-# - which explainers are one under two names, and which refuse a model.
+# - ten explainers and eight simple rules, applied to every item;
+# - an explanation that marks the right words without using the model, and the truths that it satisfies;
+# - which explainers fail for a model, and which give the same numbers as another explainer;
+# - which explainers put the words of a text in the same order.
 #
-# **You can then** say which truth a halved or a blind explanation fools, and write a floor. **You need**
-# [stage 2](02_training.ipynb). **Time:** 10 minutes to read, 2 minutes to run, 20 minutes for the exercises.
+# **You can then** tell which truths an explanation can satisfy without the model, and write a simple rule to compare
+# explainers with. **You need** [stage 2](02_training.ipynb). **Time:** 10 minutes to read, 2 minutes to run, [20 minutes
+# for the exercises](../../docs/course/exercises/assay.md#03-attribution).
 #
 # | in | out (in this stage's folder) | holds |
 # |---|---|---|
-# | `truths.parquet`, `models/` (02) | `explanations.parquet` | a number for each word, by explainer, model, training and text |
-# | `train.parquet` (01) | `redrawn.parquet` | the same of a model whose weights were drawn anew |
-# | | `budgets.parquet` | the same with 10, 100, ... passes of the model |
-# | | `refused`, `copies`, `cost`, `agreement` (`.csv`), two figures | who answered what, and at what price |
+# | `truths.parquet`, `models/` (02) | `explanations.parquet` | a number for each word, by explainer, model, run and text |
+# | `train.parquet` (01) | `redrawn.parquet` | the same for a model with random weights |
+# | | `budgets.parquet` | the same with few and with many runs of the model |
+# | | `refused`, `copies`, `cost`, `agreement` (`.csv`), two figures | summaries |
+#
+# Every explainer is described in the [glossary](../../docs/glossary.md).
 
 # %%
 import lib.same_numbers  # first: the same instructions on every processor
@@ -41,30 +58,30 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from lib.core.files import load_parquet, save_parquet
-from lib.core.notebooks import show_source
+from lib.core.files import save_parquet
+from lib.core.notebooks import show_source, show_table
 from lib.core.progress import progress
 from lib.core.seeds import set_up
 from lib.core.stage import open_stage
+from lib.core.units import Units
 from lib.metrics.agreement import rank_correlation
-from lib.metrics.randomisation import randomise
-from lib.models.probe import load_probe
-from lib.plots import STYLE, plot_words
+from lib.plots import plot_words
 from lib.studies.assay import explainers as who
-from lib.studies.assay import models
+from lib.studies.assay.asking import Asking
 from lib.studies.assay.edits import estimated_change
-from lib.studies.assay.number_model import CLASSES
+from lib.studies.assay.stage_figures import plot_likeness
 
 # %% [markdown]
 # ## Settings
 #
-# `explainers` names who is asked, with settings. A function of yours joins as `module:function`. Whatever an explainer's usual choice is, here it explains the log-odds.
+# You can change the explainers and their settings in `explainers`, and add a function of your own as `module:function`.
+# All explainers explain the log-odds of the item's class.
 
 # %% tags=["parameters"]
 scale = "small"  # which settings: small, cpu or hub; names the output folder
 seed = 0  # of all draws of this stage
 n_threads = 1  # CPU threads
-n_seeds = 2  # trainings of each model
+n_seeds = 2  # runs of each model
 explainers = {
     "Saliency": {},
     "Gradient norm": {},
@@ -78,53 +95,46 @@ explainers = {
     "Kernel SHAP": {"n_samples": 50},
 }  # who is asked, with settings
 budgets = [10, 100]  # passes of the model, for the axis of cost
+reuse_units = False  # read explanations that are committed, and publish new ones
 
 # %% [markdown]
 # | word | meaning | here |
 # |---|---|---|
-# | floor | a rule that never looks at the model | `FLOORS` |
-# | cheater | one who knows a part of the truth; asked in stage 4 | section 1 |
-# | score | a number a word: how much it speaks for the class | `scores` |
+# | floor | what a rule reaches that never looks at the model | `FLOORS` |
+# | cheater | an explanation that is made from a part of the right answer | section 1 |
+# | score | one number for each word: how much it raises the log-odds | `scores` |
 
 # %%
 stage = open_stage("assay", scale, "03_attribution")
 set_up(seed, n_threads)
-truths = load_parquet(stage.input("02_training", "truths.parquet"))
-train = load_parquet(stage.input("01_data_generation", "train.parquet"))
-truths["text"] = truths["sentence"].map(" ".join)
-
-
-def model_of(name, number):
-    """A model of stage 2, and what the floors know of its training text."""
-    note = stage.input("02_training", f"models/{name}-{number}.json")
-    if note.with_suffix(
-        ".safetensors"
-    ).is_file():  # a published model has no weights here
-        stage.input("02_training", f"models/{name}-{number}.safetensors")
-    if name == "number":
-        probe = stage.input("02_training", f"models/{name}-{number}-probe.safetensors")
-        model = load_probe(note.with_suffix(".safetensors"), probe, CLASSES)
-    else:
-        model = models.read_model(note, note.with_suffix(".safetensors"))
-    return model, who.fit_floors(train[train["model"] == name.partition("-")[0]])
-
-
-asked = truths.drop_duplicates(["model", "training", "text", "target"])
+study = Asking(stage, Units("assay", scale, "03_attribution", reuse_units), globals())
+truths, asked = study.truths, study.asked
 names = [*explainers, *who.FLOORS]
-print(
-    f"{len(asked)} texts of {truths['model'].nunique()} models, {len(names)} asked about each"
-)
+n_models = truths["model"].nunique()
+print(f"{len(asked)} texts of {n_models} models, {len(names)} asked about each")
 
 # %% [markdown] tags=["slide"]
 # ## 1 · By hand: a model that adds
 #
-# A model gives each word a fixed number and adds them up: *good* 2, *cold* -1.5, *food* 0.5, all other words 0. An explanation should give each word its number. Is that what the truths ask for?
+# ![A model adds a number for each word of 'good and cold food', in sum 1; without 'and cold' the sum is 2.5, so the effect of these words is -1.5, which is also what the right explanation gives them in sum.](../../docs/schematics/removed_words.svg)
 #
-# - **edit.** Remove *and cold* from *good and cold food*: the answer rises from 1 to 2.5. The removed words did -1.5, and the explanation says 0 - 1.5.
-# - **noun.** Exchange *good* for words with 1 and 0: the mean loss is 2 - .5 = 1.5. That is not 2, but shifted for all words of a kind by what the kind does on average.
-# - **deletion.** Words fall in the order 2, .5, 0, -1.5. No other order makes the answer fall faster.
+# Suppose that a model gives each word a fixed number and adds the numbers up:
 #
-# **Stop and guess.** A cheater knows *which* words were removed, and not what they did. It gives each of them 1. Where does this pay?
+# | good | food | cold | any other word |
+# |---|---|---|---|
+# | 2 | .5 | -1.5 | 0 |
+#
+# The right explanation gives each word its number. Does it satisfy the truths of stage 1?
+#
+# - **edit.** Remove *and cold* from *good and cold food*. The score rises from 1 to 2.5, so the effect of the removed words
+#   is -1.5. The explanation gives them -1.5 in sum.
+# - **noun.** Exchange *good* for other adjectives. On average the score falls by 2 minus the mean number of these
+#   adjectives. The same mean is subtracted for every adjective, so the explanation puts the adjectives in the right
+#   order.
+# - **deletion.** Delete the words from the largest number to the smallest. No other order makes the score fall faster.
+#
+# **Stop and guess.** A *cheater* knows which words were removed, but not their effect. It gives each of them 1. Under
+# which truths is this enough?
 
 # %%
 adds = {"good": 2.0, "and": 0.0, "cold": -1.5, "food": 0.5}
@@ -135,96 +145,96 @@ assert estimated_change(cheater, [1, 2]) == 2.0
 assert adds["good"] - np.mean([1.0, 0.0]) == 1.5
 print(sorted(adds, key=adds.get, reverse=True))
 
-# %% [markdown]
-# The cheater says 2, which is wrong and has the wrong sign. But where a truth asks only *where* the words are (*mask*, *planted*, *cue*), it would be perfect. So it stands in every table: **a truth that it wins cannot tell an explanation from a good guess about the data.**
+# %% [markdown] tags=["slide"]
+# Under *edit* it is not enough: the cheater's sum is 2, which has the wrong sign. Under *altered words*, *planted* and *cue* it
+# is enough. These truths only ask *where* the right words are: the words that differ between two forms, the planted
+# words, or the noun with which the verb agrees. **If a cheater satisfies a truth, that truth cannot tell an explanation
+# of the model from a good guess about the data.** Stage 4 scores cheaters beside the explainers.
 #
 # ## 2 · One text at a time
 #
-# An explainer gets a list of words and a model. It gets no id, and it never sees two texts together, so it cannot know which texts are a pair.
+# An explainer gets a list of words and a model. It gets no identifier, and never two texts together. So it cannot use a
+# second text, such as the other form of the sentence. A floor gets only the words. Here is the function that calls
+# explainers and floors, and one floor:
 
 # %%
 show_source(who.ask)
 show_source(who.nearest)
 
 # %% [markdown]
-# *Word counts* is the floor that is 0 under most truths: how often a word stood beside the class in the training text (the Pattern Variant of GECOBench). It knows the data, and no model. *Log count ratio* knows the same by another formula; for a pronoun model it is a noun's stereotype, log count(he) / count(she).
+# The eight floors are:
+#
+# | floor | gives a high score to |
+# |---|---|
+# | Random, Even | words at random; all words the same |
+# | Nearest | the last words of the text |
+# | First pronoun, Pronoun list | the first pronoun; all pronouns |
+# | Rare words | words that are rare in the training texts |
+# | Word counts, Log count ratio | words that occur more often with the item's class in the training texts |
+#
+# The last two are the strongest, because they use the data that the model was trained on.
 #
 # ## 3 · The full run
-
+#
+# We apply every explainer and every floor to every item. This takes a minute or two.
 
 # %%
-def explained(model, fitted, rows, settings):
-    """What everybody says of some texts, and who refuses, and why."""
-    found, refused = [], []
-    for row in rows.itertuples():
-        for name, chosen in settings.items():
-            scores, why = who.ask(
-                model, fitted, row.sentence, row.target, {name: chosen}
-            )
-            about = (name, row.model, row.training, row.text)
-            found += [(*about, scores[name])] if scores else []
-            refused += [(*about[:2], why[name])] if why else []
-    return found, refused
-
-
-everybody = explainers | dict.fromkeys(who.FLOORS, {})
-found, refused = [], []
-for (name, number), rows in progress(
-    list(asked.groupby(["model", "training"])), "models"
-):
-    parts = explained(*model_of(name, number), rows, everybody)
-    for whole, part in zip((found, refused), parts, strict=True):
-        whole += part
-columns = ["explainer", *who.ABOUT_TEXT, "scores"]
-explanations = pd.DataFrame(found, columns=columns)
+show_source(who.ask_each)
+found = [study.explained(*model) for model in progress(study.models(), "models")]
+found = pd.concat(found, ignore_index=True)
+refused = found[found["why"] != ""]
+explanations = found[found["why"] == ""].drop(columns="why").reset_index(drop=True)
 print(f"{len(explanations)} explanations, {len(refused)} refusals")
 
 # %% [markdown]
-# Who refuses which model, and why:
+# Which explainers failed, and with which message?
 
 # %%
-refusals = pd.DataFrame(
-    refused, columns=["explainer", "model", "why"]
-).drop_duplicates()
-assert len(refusals) < 0.2 * len(everybody) * asked["model"].nunique(), (
+refusals = refused[["explainer", "model", "why"]].drop_duplicates()
+assert len(refusals) < 0.2 * len(names) * asked["model"].nunique(), (
     "a fifth of all questions was refused: read the column why, and correct a setting"
 )
-pd.set_option("display.max_colwidth", 90)
-stage.table("refused", refusals)
+pd.set_option("display.max_colwidth", 150)
+heads = {"explainer": "explainer", "model": "model", "why": "message"}
+show_table(stage.table("refused", refusals), heads)
 
 # %% [markdown]
-# Explainers whose numbers agree on every text are one, and are counted once. For a model of one layer, or a linear one, that can be more than one expects.
+# Two explainers can give the same numbers for every text. Then we keep one of them.
 
 # %%
 show_source(who.merge_identical)
 merged, copies = who.merge_identical(explanations)
 copied = pd.DataFrame(copies.items(), columns=["explainer", "is the same as"])
-stage.table("copies", copied)
+_ = stage.table("copies", copied)
+print(f"{len(copied)} explainers are copies of another")
 
 # %% [markdown]
-# What an explanation costs:
+# Not here: every explainer is different from all others.
+#
+# How many *forward passes* does each explainer need for one text? In a forward pass the model computes its score once.
+# Some explainers have a setting for the number of passes. For all others the table shows 1, although some, such as
+# Occlusion, need more.
 
 # %%
-passes = {
-    "Integrated Gradients": "n_steps",
-    "LIME": "n_samples",
-    "Kernel SHAP": "n_samples",
-}
+passes = [explainers[name].get(who.PASSES.get(name), 1) for name in explainers]
 price = pd.DataFrame(
     {
         "explainer": list(explainers),
-        "passes": [explainers[name].get(passes.get(name), 1) for name in explainers],
+        "passes": passes,
         "explained": [(explanations["explainer"] == name).sum() for name in explainers],
     }
 )
-stage.table("cost", price)
+heads = {"explainer": "explainer", "passes": "runs of the model, per text"}
+show_table(stage.table("cost", price), heads | {"explained": "texts explained"})
 
 # %% [markdown] tags=["slide"]
-# *Reading it.* `passes` is how often the model is run for one text, where a setting says so; 1 stands for a few.
+# LIME and Kernel SHAP use fifty forward passes for each text, which is few for these methods. Section 5 tries other
+# numbers.
 #
-# ## 4 · One review, five answers
+# ## 4 · One review, five explanations
 #
-# The removed words are marked. A good explanation of the *edit* gives them, together, what they did.
+# The underlined words were removed by the edit. By how much did they change the score, according to each explanation? Sum
+# the numbers below them.
 
 # %% tags=["nbval-ignore-output", "slide"]
 one = truths[(truths["truth"] == "edit") & (truths["training"] == 0)].iloc[0]
@@ -241,38 +251,36 @@ picture = pd.DataFrame(
         "label": list(mine.index),
     }
 )
-figure, plotted = plot_words(
-    picture, {"removed": "removed in the edit"}, "towards good"
-)
+title = f"{len(mine)} answers to one review: rollout and Even have no sign"
+legend = {"removed": "removed in the edit"}
+figure, plotted = plot_words(picture, legend, "speaks for the class", title)
 stage.figure("one_review", figure)
 plt.show()
 _ = stage.table("one_review", plotted[["label", "word", "score", "mark"]])
 
-# %% [markdown]
-# *Reading it.* *Attention rollout* and *Even* have no sign: they cannot say that words spoke against the class. *Word counts* has one, and it comes from the training text.
+# %% [markdown] tags=["slide"]
+# *Attention rollout* and *Even* never give negative scores, so they cannot show that words lowered the model's score.
+# *Word counts* gives signed scores, but the signs come from the training texts and not from the model.
 #
-# ## 5 · The same, with other weights and at other prices
+# ## 5 · Random weights, and more forward passes
 #
-# Two further questions need explanations of their own. Does an explainer notice when all weights of the model are drawn anew? And what is an explanation worth after 10 passes of the model?
+# Stage 4 asks two more questions, and each needs explanations of its own. Does an explanation change if we replace all
+# weights of the model by random ones? How good is an explanation from only ten forward passes?
 
 # %%
-model, fitted = model_of("gender", 0)
-rows = asked.query("model == 'gender' and training == 0")
-budgeted = []
-for n in budgets:
-    settings = {name: {by: n} for name, by in passes.items()}
-    part, _ = explained(model, fitted, rows, settings)
-    budgeted.append(pd.DataFrame(part, columns=columns).assign(passes=n))
-budgeted = pd.concat(budgeted, ignore_index=True)
-randomise(model.module, dict(model.module.named_parameters()), seed)
-part, _ = explained(model, fitted, rows, everybody)
-redrawn = pd.DataFrame(part, columns=columns)
+by_budget = [study.explained("gender", 0, str(n)).assign(passes=n) for n in budgets]
+by_budget = pd.concat(by_budget, ignore_index=True)
+redrawn = study.explained("gender", 0, "redrawn")
+budgeted, redrawn = (
+    table[table["why"] == ""].drop(columns="why") for table in (by_budget, redrawn)
+)
 print(f"{len(budgeted)} explanations by budget, {len(redrawn)} of the redrawn model")
 
 # %% [markdown] tags=["slide"]
-# ## 6 · Do they agree with each other?
+# ## 6 · Do the explainers agree with each other?
 #
-# Before any truth is asked: the mean rank correlation over words between each two of them, on all texts.
+# For each pair of explainers we compute the rank correlation of their scores over the words of a text, and average it
+# over all texts. The correlation is 1 if both explainers put the words in the same order.
 
 # %% tags=["nbval-ignore-output", "slide"]
 by_name = {
@@ -294,28 +302,28 @@ kept = [name for name in [*explainers, "Word counts", "Nearest"] if name in by_n
 agreement = pd.DataFrame(
     [[likeness(a, b) for b in kept] for a in kept], index=kept, columns=kept
 )
-with plt.rc_context(STYLE | {"axes.grid": False}):
-    figure, ax = plt.subplots(figsize=(6.5, 5.2), layout="constrained")
-    drawn = ax.imshow(agreement, cmap="PuOr_r", vmin=-1, vmax=1)
-    ax.set_xticks(range(len(kept)), kept, rotation=60, ha="right")
-    ax.set_yticks(range(len(kept)), kept)
-    figure.colorbar(drawn, label="rank correlation over words")
+figure = plot_likeness(agreement)
 stage.figure("agreement", figure)
 plt.show()
 _ = stage.table("agreement", agreement.rename_axis("explainer").reset_index())
 
 # %% [markdown]
-# *Reading it.* Blocks of one colour are families. That two explainers agree says nothing about whether they are right.
+# Saliency and Gradient norm agree almost completely, and Attention rollout agrees with both. InputXGradient agrees with
+# DeepLift. Five others agree in part: Integrated Gradients, AttnLRP (which passes the score back through the model,
+# layer by layer), Occlusion, LIME and Kernel SHAP. Agreement does not show that either explainer is right.
 #
-# ## 7 · Controls
+# ### Controls
 #
-# An explainer that is asked twice says the same. A floor says the same of both trainings, since it looks at neither.
+# An explainer gives the same numbers when it is called a second time. A floor gives the same numbers for both training
+# runs of a model, because it does not use the model.
 
 # %%
-model, fitted = model_of("reviews", 0)
-twice = [
-    who.ask(model, fitted, one.sentence, one.target, everybody)[0] for _ in range(2)
-]
+everybody = explainers | dict.fromkeys(who.FLOORS, {})
+fitted = who.fit_floors(study.train.query("model == 'reviews'"))
+twice = [{}, {}]
+if study.has_weights(("reviews", 0)):  # not with published answers alone
+    asked_again = study.loaded(("reviews", 0)), fitted, one.sentence, one.target
+    twice = [who.ask(*asked_again, everybody)[0] for _ in range(2)]
 assert twice[0] == twice[1], (
     "an answer depends on when it is asked: seed the draws by the text"
 )
@@ -329,17 +337,20 @@ print(f"{len(twice[0])} asked twice, {len(spread)} answers of floors compared")
 # %% [markdown] tags=["slide"]
 # ## What could be wrong
 #
-# - **Settings.** Fifty samples are few for LIME and Kernel SHAP; the axis of cost says how few.
-# - **Padding is the baseline** of the path methods, and what Occlusion and Kernel SHAP put in a word's place. Another baseline would give other numbers.
-# - **One text at a time** hides what an explainer could learn from many texts. That is on purpose: a reader has one.
-# - **A refusal is not a fault.** An explainer may be defined for some models only; then its cell is empty, and the comparison of truths leaves it out.
-# - **The cheaters are simple.** One that knows more could win more truths.
+# - **Fifty samples are few** for LIME and Kernel SHAP.
+# - **Padding stands for a missing word.** Integrated Gradients starts from a text of padding, and Occlusion and Kernel
+#   SHAP replace words by padding. A different replacement gives different numbers.
+# - **An explainer could learn from many texts.** We give it one at a time on purpose, because a reader also has one text.
+# - **An explainer that fails is not bad.** It may be defined for some models only. Its result is then missing in stage 4.
+# - **The cheater is simple.** A cheater made from more of the right answer could satisfy more truths.
 #
 # ## Try it
 #
-# - Add `"Exact Shapley": {}` to `explainers`. For which texts is it refused?
-# - Write a floor that scores long words. Which truth does it fool?
-# - Ask with `budgets = [10, 100, 1000]`, and watch the seconds.
+# - Add `"Exact Shapley": {}` to `explainers`. For which texts does it fail?
+# - Write a floor that gives high scores to long words. Which truth does it satisfy?
+# - Set `budgets = [10, 100, 1000]`, and watch the time.
+#
+# Exercises with checks: [page](../../docs/course/exercises/assay.md#03-attribution).
 
 # %%
 for name, table in (
@@ -348,12 +359,13 @@ for name, table in (
     ("redrawn", redrawn[~redrawn["explainer"].isin(list(copies))]),
 ):
     save_parquet(table.reset_index(drop=True), stage.path(f"{name}.parquet"))
-stage.close(globals())
+_ = stage.close(globals())
 
 # %% [markdown]
 # ## Hand-over
 #
-# [04_metrics](04_metrics.ipynb) holds the explanations against the truths, with floors, an oracle and cheaters.
+# [04_metrics](04_metrics.ipynb) compares the explanations with the right answers. It does the same for the floors, the
+# cheaters and the *oracle*, which is the right answer itself.
 
 # %% [markdown] tags=["exercise"]
 # ## Exercises
@@ -463,7 +475,7 @@ check_function(
 # %% [markdown] tags=["exercise"]
 # ### 4 · Predict
 #
-# `likeness` holds the mean rank correlation between the scores of any two explainers, over all texts. Before you look: which pair is more alike, *Saliency* and *Gradient norm*, or *Saliency* and *InputXGradient*? Write the larger of the two correlations. All three look at one and the same gradient.
+# `likeness` holds the mean rank correlation between the scores of any two explainers, over all texts. Before you look: which pair is more alike, *Saliency* and *Gradient norm*, or *Saliency* and *InputXGradient*? Write the larger of the two correlations. All three look at one and the same gradient; InputXGradient multiplies it by the word's embedding.
 
 # %% tags=["hole"]
 more_alike = ...  # "Gradient norm" or "InputXGradient"
@@ -477,13 +489,14 @@ their_correlation = likeness.loc["Saliency", more_alike]
 pair = likeness.loc["Saliency", ["Gradient norm", "InputXGradient"]]
 check_choice(
     more_alike,
-    pair.idxmax().lower(),
-    {pair.idxmin().lower(): "Which two have no sign, and do not look at the word?"},
+    pair.idxmax(),
+    {pair.idxmin(): "Which two have no sign, and do not look at the word?"},
     name="more_alike",
 )
 check_number(
     their_correlation,
     pair.max(),
-    hint="Read it from likeness.loc.",
+    {"that is the other pair.": pair.min()},
+    "Read it from likeness.loc.",
     name="their_correlation",
 )

@@ -11,38 +11,48 @@
 # ---
 
 # %% [markdown] tags=["slide"]
-# # Assay, stage 5 of 5: one figure for the whole repository
+# # Assay, stage 5 of 5: is any explainer better than a rule without a model?
 #
-# [Start here](../00_start_here.ipynb) · before: [04_metrics](04_metrics.ipynb) · the row: [README](README.md)
+# [Start here](../00_start_here.ipynb) · before: [04_metrics](04_metrics.ipynb) · this study: [README](README.md)
 #
 # ## What we found
 #
-# - **Nothing yet.** Only scale `small` has been run: six items a truth, and models that are trained for seconds. It shows how the assay works, and decides nothing.
-# - What holds without statistics is in the figure: who knows *where* the words are wins *mask*, *planted* and *cue* without a model. These truths are about the data. *Swap*, *edit* and *noun* are about the model.
-# - The claims are registered. A run that decides them will stand here.
+# Only run size `small` exists: six items for each truth, models trained for seconds. There is no `cpu` run yet, so
+# nothing is decided.
+#
+# - **Explainers are rarely clearly better than a rule that never looks at the model.**
+#   [See the figure](../../outputs/reference/assay/small/05_figures/whole.png)
+# - **Under *edit*, *swap* and *cue* other rules beat the one that we chose beforehand.** Compared with them, fewer
+#   explainers lead. [See the floors](../../outputs/reference/assay/small/04_metrics/floors.csv)
+# - **Three truths are about the data.** An explanation that only marks the right words has the best score there, without
+#   using the model. [See the last rows of the figure](../../outputs/reference/assay/small/05_figures/whole.png)
+# - **We cannot say whether different truths rank explainers alike.** The intervals are too wide.
+#   [See the figure](../../outputs/reference/assay/small/05_figures/agreement.png)
 #
 # This notebook computes nothing. It draws tables of stage 4.
 #
 # ## You will see
 #
-# - every explainer under every truth, beside the rules that never look at the model;
-# - whether the truths rank explainers alike;
-# - the page of advice, as far as verdicts allow.
+# - every explainer under every truth, compared with rules that never look at the model;
+# - whether different truths put the explainers in the same order;
+# - which explainers we can recommend for which question.
 #
 # **You can then** say what a recommendation would need. **You need** [stage 4](04_metrics.ipynb). **Time:** 5 minutes
-# to read, under a minute to run, 10 minutes for the exercises.
+# to read, under a minute to run, [10 minutes for the exercises](../../docs/course/exercises/assay.md#05-figures).
 #
 # | in (all from stage 4) | used for |
 # |---|---|
-# | `cells` | the figure of the whole repository |
+# | `cells` | the first figure |
 # | `agreement` | the second figure |
-# | `gate` | who looks at the model |
-# | `recommended`, `claims` | the page of advice |
+# | `gate` | the test with random weights |
+# | `recommended`, `claims` | the advice |
 #
 # | out | holds |
 # |---|---|
-# | `whole`, `agreement` | as tables and as pictures |
-# | `advice`, `verdict_all` | the advice; the verdicts (not at scale small) |
+# | `whole`, `agreement` | tables and pictures |
+# | `advice`, `verdict_all` | the advice; the verdicts (not at run size small) |
+#
+# Every word that is not explained here is in the [glossary](../../docs/glossary.md).
 
 # %%
 import lib.same_numbers  # first: the same instructions on every processor
@@ -52,6 +62,7 @@ from functools import partial
 import matplotlib.pyplot as plt
 import pandas as pd
 
+from lib.core.notebooks import show_table
 from lib.core.paths import material
 from lib.core.stage import open_stage
 from lib.stats import show_verdicts
@@ -60,10 +71,10 @@ from lib.studies.assay.figures import PANELS, plot_agreement, plot_whole
 # %% [markdown]
 # ## Settings
 #
-# Add `"pdf"` to `formats` for figures in print quality. Everything else was decided in stage 4.
+# Add `"pdf"` to `formats` for figures in print quality. All other settings are those of stage 4.
 
 # %% tags=["parameters"]
-scale = "small"  # which settings: small, cpu or hub; names the output folder
+scale = "small"  # the run size: small, cpu or hub; names the output folder
 formats = ["png"]  # file formats of the figures: png, pdf, svg
 
 # %% [markdown]
@@ -82,53 +93,87 @@ print(f"{len(tables['cells'])} cells, {len(truths)} truths")
 # %% [markdown] tags=["slide"]
 # ## Every explainer under every truth
 #
-# **How to read the figure.** A row is an explainer, a column a truth; further right is better, and the black line at the right is the whole answer. The grey band ends where the rule in brackets ends, which never looks at the model. A filled dot lies right of the band with its whole interval; where a few texts all say the same, the interval has no width and shows nothing. A rule that reaches 1 cannot be beaten, and its column does not count. The first three truths ask *where* the words are in the data, the next three *what* they do in this model, the last three how fast the answer falls when words go.
+# ![The truths of the assay. mask: these words differ between the forms. planted: these words alone decide the label. cue: the verb agrees with this noun. swap: what a swap to another form does to the answer. edit: what becomes of the answer without these words. noun: what other nouns here do to the answer. deletion: how fast the answer falls when words go.](../../docs/schematics/assay_truths.svg)
+#
+# **How to read the figure.** Each row is an explainer, each column a truth. Further right is better, and the black line is
+# the best possible score.
+#
+# The grey band ends at the score of a rule that never looks at the model; the rule's name stands in brackets. A dot is
+# filled if the explainer is clearly better: its whole interval lies above the score of this rule. A dot stays empty if
+# the interval has no width, which happens when a few texts have equal scores. We chose the rule before the run. A dotted
+# line is the best rule of the run, where that is another one.
 
 # %% tags=["nbval-ignore-output", "slide"]
-note = f"Scale {scale}: at most {tables['cells']['n_clusters'].max()} texts a truth"
+note = f"Run size {scale}: at most {tables['cells']['n_clusters'].max()} texts a truth"
 note += ", too few to decide anything." if scale == "small" else "."
 figure, plotted = plot_whole(tables["cells"], note)
 stage.figure("whole", figure, formats)
 plt.show()
 _ = stage.table("whole", plotted)
 
-# %% [markdown]
-# The explainers' scores as numbers:
+# %% [markdown] tags=["slide"]
+# Few dots are filled, so most explainers are not clearly better than the rule. Under the first truth (*altered words*)
+# none can be: the rule, word counts, has the best possible score.
+#
+# Under *edit*, *swap* and *cue* other rules beat the one we chose beforehand (dotted). Compared with them, fewer explainers
+# lead: under *edit* six dots lie above the chosen rule, and none above the best one.
+#
+# The last rows are *cheaters*, made from a part of the right answer. The cheater made only from the marks is perfect
+# under *altered words*, *planted* and *cue*. It is not perfect under *swap*, *edit* and *noun*, because these truths ask what
+# the words do in the model.
+#
+# Here are the same scores as numbers. We leave out *deletion*, with its three replacements of a deleted word:
 
 # %% tags=["nbval-ignore-output"]
 scores = plotted[plotted["role"] == "explainer"]
 grid = scores.pivot(index="explainer", columns="truth", values="raw")[truths]
-stage.table("scores", grid.reset_index(), digits=2)
+grid = stage.table("scores", grid.reset_index(), digits=2)
+shown = {name: name for name in ["explainer", *truths[:6]]}
+show_table(grid, shown | {"mask": "altered words"})
 
 # %% [markdown] tags=["slide"]
-# *Reading it.* The cheater that knows the marks is perfect in the first three columns, by identity, and not in the next three. The one that knows the sizes and not the signs is right only where all words speak for their class, as under *swap*. Where the band reaches the black line, as word counts do under *mask*, no explainer can be better than the rule. With six items a truth the order of the explainers is chance.
+# With six items for each truth, the order of the explainers can be chance.
 #
 # ## Do the truths rank explainers alike?
 #
-# **How to read the figure.** A dot is the rank correlation of two truths over the same explainers, asked about one model, with its interval. The triangle is the lower of the two truths' own ceilings: how well each agrees with itself when its items are split in halves.
+# **How to read the figure.** Each dot compares two truths. At 1 they put the explainers in the same order, at 0 the
+# orders have nothing in common. The line is the interval. The triangle shows how well a truth agrees with itself, if we
+# split its items into halves. For two truths we draw the lower of their two triangles. The truths differ clearly if
+# their line ends left of it.
 
 # %% tags=["nbval-ignore-output", "slide"]
 figure, plotted = plot_agreement(tables["agreement"])
 stage.figure("agreement", figure, formats)
 plt.show()
-stage.table("agreement", plotted, digits=2)
+plotted = stage.table("agreement", plotted, digits=2)
+columns = {"truths": "two truths", "tau": "rank correlation", "low": "from"}
+named = plotted["truths"].str.replace("^mask", "altered words", regex=True)
+columns |= {"high": "to", "ceiling": "ceiling"}
+show_table(plotted.assign(truths=named), columns)
 
-# %% [markdown]
-# *Reading it.* An interval that ends left of its triangle would say that two truths disagree. Here the halves are of three texts, so the ceilings are low, and dots can lie right of them.
+# %% [markdown] tags=["slide"]
+# No line ends left of its triangle, so we cannot say that two truths differ. The triangles are low because a half has
+# only three texts. With so few texts, some dots even lie right of their triangles by chance.
 #
-# ## Who looks at the model?
+# ## Does each explanation depend on the model?
 #
-# The gate of stage 4: an explainer passes if its answer changes when all weights are drawn anew. Floors cannot pass.
+# In the test of stage 4 all weights of the model become random. An explainer passes if the rank correlation between its
+# explanations before and after is below .5.
 
 # %% tags=["nbval-ignore-output"]
-stage.table("gate", tables["gate"], digits=2)
+columns = {"explainer": "explainer", "likeness": "rank correlation, before and after"}
+gate = stage.table("gate", tables["gate"], digits=2)
+show_table(gate, columns | {"passes": "passes"})
 
-# %% [markdown]
-# ## The page of advice
+# %% [markdown] tags=["slide"]
+# Every explainer passes. So each explanation depends on the weights, though it may still be wrong about them.
 #
-# *To know X, use Y. Z looks good only because of W.* A line is written where a verdict allows it, and nowhere else. At scale small that is nowhere.
+# ## What can we recommend?
+#
+# Each line of the table is a question about a model or its data, the truth that tests it, and the family of explainers
+# that we recommend. We name a family only if a verdict supports it, which is not possible at run size `small`.
 
-# %%
+# %% tags=["slide"]
 questions = {
     "mask": "which words of the data carry the class",
     "planted": "whether a model uses a shortcut that I suspect",
@@ -148,9 +193,13 @@ advice = pd.DataFrame(
     [(questions[truth], truth, use[truth]) for truth in truths],
     columns=["to know", "ask the truth", "use"],
 )
-stage.table("advice", advice)
+pd.set_option("display.max_colwidth", 90)
+advice = stage.table("advice", advice).replace({"mask": "altered words"})
+show_table(advice, {name: name for name in advice})
 
 # %% [markdown]
+# So every question is undecided here.
+#
 # ## All claims
 
 # %%
@@ -160,12 +209,13 @@ verdicts("all")
 # The comparisons behind each verdict are in `contrasts.csv` of stage 4.
 
 # %%
-stage.close(globals())
+_ = stage.close(globals())
 
 # %% [markdown]
 # ## Hand-over
 #
-# The tables and figures are in this stage's folder. To ask about an explainer of your own, name it in `explainers` of [stage 3](03_attribution.ipynb).
+# The tables and figures are in this stage's folder. To test an explainer of your own, add it to `explainers` in
+# [stage 3](03_attribution.ipynb).
 
 # %% [markdown] tags=["exercise"]
 # ## Exercises

@@ -15,28 +15,29 @@
 #
 # [Start here](../00_start_here.ipynb) · next: [02_training](02_training.ipynb) · the study: [README](README.md)
 #
-# "Would the model have given fewer stars if the food had been bad?" That is a question about a cause, and it can only be
-# answered with a second text that is the same in all but the food. CEBaB (arXiv 2205.14140) asked people to write such texts:
-# 2,299 restaurant reviews, each edited several times, each edit aiming at one aspect. With them, the effect of a concept
-# on a model is *measured*, and explanations that merely estimate it can be marked.
+# ## What we found
+#
+# - **Our counts of the published labels agree with the paper's Table 3a** ([table](../../outputs/reference/cebab/cpu/01_data_generation/table_3a.csv)).
+# - **We could not reproduce its Tables 3c and 3d, which are about pairs of texts** ([table](../../outputs/reference/cebab/cpu/01_data_generation/readings.csv)). In our best interpretation of "edit pair" the counts still differ by 12 %<!-- min cebab/cpu/01_data_generation/readings.gap -->.
+# - **A difference of means gives an aspect credit for the other aspects that go with it.** In a world of our own, where the true effects are known, noise looks 3.0<!-- cebab/cpu/01_data_generation/average_effects[world=confounded, aspect=noise, old=Negative, new=Positive].ratio --> times as important as it is ([figure](../../outputs/reference/cebab/cpu/01_data_generation/confounding.png)).
+#
+# "Would the model have given fewer stars if the food had been bad?" To answer this, we need a second review that differs in the food and in nothing else. CEBaB (arXiv 2205.14140) asked people to write such texts. With them the effect of a concept on a model is *measured*.
+# An explanation, which only estimates it, can be checked.
 
 # %% [markdown] tags=["slide"]
 # ## You will see
 #
-# - how reviews, votes and edits become *edit pairs*, and that the rule gives the numbers that it should;
-# - the paper's tables 3a to 3d beside ours, two of which cannot be reproduced;
-# - a small world of our own in which the true effect of every concept is known, with and without a confounder, and what the
-#   confounder does to an honest average.
+# - how edits become pairs of texts;
+# - a world of our own, in which the true effects are known;
+# - the paper's Table 3 beside our counts.
 #
-# **You can then** count edit pairs, and say why an average of confounded reviews errs. **You need** to know what a
-# mean and a correlation are. **Time:** 25 minutes to read, under a minute to run, 15 minutes for the exercises.
+# **You can then** count edit pairs, and say why a difference of means is wrong if good food usually comes with good
+# service. **You need** to know what a mean and a correlation are. **Time:** 20 minutes to read, under a minute to run, [15 minutes for the exercises](../../docs/course/exercises/cebab.md#01-data-generation).
 #
-# | in | out (in this stage's output folder) |
+# | in | out |
 # |---|---|
-# | the clauses of `material/wordings.yaml`, from which a causal model writes reviews | `texts.parquet`: one row a text, with data set, split, rating, four aspects |
-# | or the published CEBaB v1.1, five files, 15,090 texts | `pairs.parquet`: one row an ordered edit pair of dev and test |
-# | | `dataset_card.md`: what our reviews are for, and what not |
-# | | `table_3a` to `table_3d`, `readings`, `average_effects`, `conditional_means`, `repeated_edits` (`.csv`), one figure |
+# | the clauses of `material/wordings.yaml`, or the published CEBaB v1.1 | `texts.parquet`, `pairs.parquet` (dev and test), `dataset_card.md` |
+# | | the tables shown below (`.csv`), one figure |
 
 # %%
 import lib.same_numbers  # first: the same instructions on every processor
@@ -58,6 +59,7 @@ from lib.plots import COLOURS, STYLE
 from lib.studies.cebab import reviews
 from lib.studies.cebab.hub import fetch_hub, read_hub
 from lib.studies.cebab.pairs import edit_pairs, pairs_by_loop, repeated_edits
+from lib.studies.cebab.words import in_words
 from lib.studies.cebab.worlds import (
     World,
     average_effects,
@@ -69,17 +71,15 @@ from lib.studies.cebab.worlds import (
 # %% [markdown]
 # ## Settings
 #
-# The small scale needs no download: a structural causal model writes two sets of reviews, `confounded` and `independent`, which
-# differ in one number. `data_source = "cebab"` takes the published data instead: from the folder of downloads, or fetched once, each file
-# checked against its SHA-256. `"hub"` takes them from the Hugging Face hub and checks that text by text they are the same.
-# Sections 1 to 5 tell the story on the texts of our own in any case.
+# Scale small needs no download. We write two sets of reviews ourselves, `confounded` and `independent` (section 3).
+# `data_source = "cebab"` takes the published data, and `"hub"` the same data from the Hugging Face hub.
 
 # %% tags=["parameters"]
 scale = "small"  # which settings: small, cpu or paper; names the output folder
 seed = 0  # who the reviewers are and what they write
 n_threads = 1  # CPU threads
-data_source = "bundled"  # bundled (our worlds), cebab (the published files) or hub (the same from the Hugging Face hub)
-confounding = 0.8  # how much the quality of a restaurant decides each aspect, 0 to below 1 (bundled)
+data_source = "bundled"  # bundled (our worlds), cebab (the published files) or hub
+confounding = 0.8  # how much the quality decides each aspect, 0 to below 1 (bundled)
 n_originals = {
     "train": 480,
     "dev": 40,
@@ -90,14 +90,13 @@ n_edits = 4  # different edits of each review; one of them is written twice (bun
 # %% [markdown]
 # | symbol | meaning | here |
 # |---|---|---|
-# | $u$ | a state of affairs: who visited which restaurant, and how it was | `group` |
+# | $u$ | a visit to a restaurant | `group` |
 # | $C$, $c$, $c'$ | a concept, its value in a text, the value after a change | `aspect`, `old`, `new` |
-# | $x_u^{C=c}$ | the text that $u$ gives with $C = c$ | `base_id` |
-# | $x_u^{C=c'}$ | its counterfactual | `counterfactual_id` |
+# | $x_u^{C=c}$ | the text about $u$ with $C = c$ | `base_id` |
+# | $x_u^{C=c'}$ | the same text with the other value, its counterfactual | `counterfactual_id` |
 # | $f(x)$ | the stars that readers gave | `rating`, 1 to 5 |
 #
-# The four concepts are food, service, ambiance and noise. Each is *Negative*, *Positive* or *unknown*, which means that readers
-# cannot tell from the text.
+# The four concepts are food, service, ambiance and noise. Each is *Negative*, *Positive* or *unknown*. Unknown means that readers cannot tell from the text.
 
 # %%
 stage = open_stage("cebab", scale, "01_data_generation")
@@ -109,19 +108,22 @@ if data_source not in ("bundled", "cebab", "hub"):
 wordings = read_wordings(material("cebab") / "wordings.yaml")
 printed = read_table(material("cebab") / "paper_numbers.csv")
 print(
-    f"data source: {data_source}; {len(printed)} numbers of the paper to lay beside ours"
+    f"data source: {data_source}; {len(printed)} numbers of the paper to compare with"
 )
 
 # %% [markdown] tags=["slide"]
 # ## 1 · One review by hand
 #
-# The toy example of the paper's Table 1, cut short. The original praises food and decor and complains about the waiter.
+# This follows the paper's Table 1, in our words:
 #
-# Before we run anything: which pairs do we expect? The original makes a pair with each of its three edits. The two food edits
-# make a pair with each other, Negative and unknown. The service edit has no partner of its own kind. That is four pairs, and
-# eight, because each can be read in both directions.
+# - *original*, 4 stars: Great soup, lovely room, rude waiter.
+# - *food -*, 2 stars: Cold soup, lovely room, rude waiter.
+# - *food ?*, 3 stars: Lovely room, rude waiter.
+# - *service +*, 5 stars: Great soup, lovely room, kind waiter.
+#
+# **Stop and guess.** Each edit makes a pair with the original, and the two food edits make one with each other. How many is that in both directions?
 
-# %%
+# %% tags=["slide"]
 toy = pd.DataFrame(
     [
         ("original", None, "Positive", "Negative", 4),
@@ -136,17 +138,19 @@ toy = toy.assign(
 )
 pairs = edit_pairs(toy)
 assert len(pairs) == 8
-pairs[["base_id", "counterfactual_id", "aspect", "old", "new", "kind"]]
+in_words(
+    pairs,
+    {"base_id": "text", "counterfactual_id": "its counterfactual", "aspect": "aspect"}
+    | {"old": "from", "new": "to", "kind": "kind"},
+)
 
 # %% [markdown]
-# Eight, as expected. `old` and `new` are what *readers* said of the two texts, not what the editor was asked for: an edit that
-# missed its goal counts for what it is, and only pairs without any difference are dropped.
+# There are eight: four pairs in two directions. *From* and *to* (`old` and `new` in the code) are the labels that *readers* gave, not what the editor was asked for. *Kind* is `original` from an original to its edit, `reverse` for the way back, and `edits` between two edits.
 #
 # ## 2 · Three definitions
 #
 # ### Majority
-# Five people read each text. The paper (section 5): "an example has label y if at least 3 of the 5 labelers chose y, otherwise it is
-# in the 'no majority' category". (Two dozen cells of the published file have ten votes; the rule below also fits those.)
+# Five people read each text. A text has the label that at least three of the five chose; otherwise it has *no majority* (the paper's section 5).
 
 # %%
 show_source(reviews.majority)
@@ -156,10 +160,10 @@ assert (
 )
 
 # %% [markdown]
-# An aspect for which nobody was asked is *not annotated*, an empty cell. It is not *unknown*, which is an answer.
+# An aspect for which nobody was asked is *not annotated*. That is not *unknown*, which is an answer.
 #
 # ### Three tasks
-# Stars become classes in three ways. In the 2-way task a text with three stars has no class and drops out.
+# The stars are grouped into five, three or two classes. A class of -1 means that the text has no class and is left out.
 
 # %%
 pd.DataFrame(
@@ -171,32 +175,33 @@ pd.DataFrame(
 ).rename_axis("stars").T
 
 # %% [markdown]
-# A class of -1 means none. A review without a majority has none in any task.
-#
 # ### Edit pairs
-# The released code walks over the groups one by one. Two joins do the same: edits with their original, and edits with each other.
+# A *group* is a review with its edits. Two of its texts make a pair if one is the original and the other its edit, or if both are edits of the same aspect. Their labels of this aspect must differ.
 
 # %%
 show_source(edit_pairs)
 
-# %% [markdown]
-# Two things to know about this rule. It does not look at the other three aspects, and it need not: only the aspect at which an
-# edit aimed was judged again, the labels of the others are copies. And every pair is there in both directions, which will
-# matter in stage 4: an average over all pairs cannot lean to one side.
+# %% [markdown] tags=["slide"]
+# Only the edited aspect was labelled again; the other three labels are copies. Every pair is there in both directions, so the mean effect over all pairs is zero.
 #
 # ## 3 · A world whose effects are known
 #
 # ![A causal graph from left to right. The state of the world, U, decides the concepts food, service, ambiance, noise. The concepts and a second source, V, decide the text X. Its features, phi of X, go to the model N, which gives scores. Concepts reach the model through the text alone.](../../docs/schematics/causal_graph.svg)
 #
-# No human text tells what its writer *would* have written. So beside the published data we keep a world of our own:
+# Nobody can tell what a person *would* have written. So we wrote a world of our own. A restaurant has a quality $q$. An aspect $a$ is good if a weighted sum of the quality and of chance $\epsilon_a$ exceeds $-b_a$:
 #
-# $$q \sim \mathcal{N}(0, 1) \qquad \text{Positive}_a \Leftrightarrow \gamma q + \sqrt{1 - \gamma^2}\, \epsilon_a > -b_a \qquad \text{stars} = \mathrm{round}\Big(3.1 + \sum_a w_a(C_a) + 0.4\, \epsilon\Big)$$
+# $$q, \epsilon_a \sim \mathcal{N}(0, 1) \qquad \text{Positive}_a \Leftrightarrow \gamma q + \sqrt{1 - \gamma^2}\, \epsilon_a > -b_a$$
 #
-# (from 1 to 5: what lies beyond is cut off)
+# Each aspect adds $w_a$ stars, and the reviewer's mood $\epsilon \sim \mathcal{N}(0, 1)$ adds a little. Stars are cut off at 1 and 5:
 #
-# $q$ is the quality of the restaurant, $\epsilon$ the mood of the reviewer. Whether an aspect is mentioned is left to chance. With
-# $\gamma = 0$ the aspects have nothing to do with each other. With a larger $\gamma$ a good kitchen comes with good service. The share of
-# each value is the same for every $\gamma$, so that two worlds differ in *confounding* and in nothing else.
+# $$\text{stars} = \mathrm{round}\Big(3.1 + \sum_a w_a(C_a) + 0.4\, \epsilon\Big)$$
+#
+# | $w_a$ | food | service | ambiance | noise |
+# |---|---|---|---|---|
+# | Positive | .9 | .6 | .5 | .3 |
+# | Negative | −1.1 | −.9 | −.6 | −.5 |
+#
+# Chance decides which aspects are mentioned; the others are *unknown* and add nothing. The number $\gamma$ is the **confounding**. With $\gamma = 0$ the aspects are independent, with a large $\gamma$ good food comes with good service. The shares of the values, here of *service*, do not depend on $\gamma$:
 
 # %%
 worlds = {"confounded": World(confounding), "independent": World(0.0)}
@@ -209,26 +214,22 @@ pd.DataFrame(
 ).round(3)
 
 # %% [markdown]
-# In such a world the effect of a change is no estimate. For a text with aspects $C$, whatever its words are,
+# In this world we need not estimate the effect of a change. It follows from the equations, as a vector of five numbers that sum to zero:
 #
-# $$P(\text{stars} \mid do(C_a = c')) - P(\text{stars} \mid C_a = c)$$
+# $$P(\text{stars} \mid C_a = c', C_{-a}) - P(\text{stars} \mid C_a = c, C_{-a})$$
 #
-# follows from the equations (a vector of five numbers, summing to zero). This is **the world's effect**. What a *model* does when it
-# reads the two texts is another thing, and what an *explainer* says about the model is a third. They are kept apart by name in
-# all that follows.
+# Here $C_{-a}$ are the other three aspects of the text, which stay as they are. This is **the world's effect**. Later stages add the effect on a *model*, and what an *explainer* says about it.
 
 # %%
 show_source(World.true_effect)
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ### What confounding does
-# A simple estimate of an effect is the difference of two averages: the mean rating of reviews that praise the food, minus the mean
-# rating of those that blame it. (The paper's CONEXP, stage 3, does the same with the answers of a model.) Before you look: praise of the food comes with praise of the
-# service in the confounded world. Will the difference be too large or too small?
+# A simple estimate of an effect is a difference of means: the mean stars of reviews that praise the food, minus those of reviews that blame it.
 #
-# Both numbers are exact here, integrated over $q$, in stars.
+# **Stop and guess.** In the confounded world praise of the food comes with praise of the service. Is the difference of means too large or too small?
 
-# %%
+# %% tags=["slide"]
 effects = pd.concat(
     [average_effects(world).assign(world=name) for name, world in worlds.items()],
     ignore_index=True,
@@ -236,25 +237,26 @@ effects = pd.concat(
 effects["ratio"] = effects["conexp"] / effects["true"]
 opposite = effects[(effects["old"] == "Negative") & (effects["new"] == "Positive")]
 _ = stage.table("average_effects", effects)
-opposite[["world", "aspect", "true", "conexp", "ratio"]].round(3)
+in_words(
+    opposite.round(3),
+    {"world": "world", "aspect": "Negative to Positive", "true": "true effect"}
+    | {"conexp": "difference of means", "ratio": "ratio"},
+)
 
 # %% [markdown]
-# Too large, and most for the aspect that matters least: noise is credited with what food and service did. Without confounding the
-# two agree. The assert holds this fast for any run.
+# It is too large. The ratio is largest for noise, which matters least: it gets credit for food and service. In the independent world both agree. The next cell checks this.
 
 # %%
 gap = (opposite["conexp"] - opposite["true"]).abs().groupby(opposite["world"]).max()
 assert gap["independent"] < 1e-9
 assert confounding < 0.5 or gap["confounded"] > 0.2, (
-    f"the gap is {gap['confounded']:.3f} at confounding {confounding}; raise confounding"
+    f"the gap is {gap['confounded']:.3f} at confounding {confounding}; raise it"
 )
 
 # %% [markdown]
-# ## 4 · The world writes
+# ## 4 · Reviews from this world
 #
-# Every clause is a subject and a predicate; there are 32 predicates per aspect and value, and no predicate of the test split occurs in
-# training. Length, order, fillers and ends of sentences are drawn. An edit keeps all of them and replaces one clause. The
-# same people visit the same restaurants in both worlds; only $\gamma$ differs.
+# A review has one clause for each aspect that it mentions: a subject and a predicate. There are 32 predicates for each value of an aspect, and none of the test split occurs in training. Of an *unknown* aspect the review says nothing, or something without a judgement. An edit replaces, adds or removes the clause of one aspect. The other clauses stay, but may be joined in another way.
 
 # %%
 generated = {
@@ -269,8 +271,7 @@ for row in first.itertuples():
     )
 
 # %% [markdown]
-# Several checks, before anybody is trained on this: the two worlds together are large enough, the split is by wording as well as by
-# review, and the loop of the comparison finds the same pairs as the joins.
+# We check that train and test share no predicate, and that a plain loop finds the same pairs.
 
 # %%
 parts = wordings_by_split(wordings)
@@ -287,17 +288,17 @@ in_order = {
 assert (in_order["edit_pairs"].to_numpy() == in_order["pairs_by_loop"].to_numpy()).all()
 words = generated["confounded"]["text"].str.split().map(len)
 print(
-    f"{len(in_order['edit_pairs'])} pairs by both routes; words a text: {words.min()} to {words.max()}, mean {words.mean():.1f}"
+    f"{len(in_order['edit_pairs'])} pairs by both routes; "
+    f"{words.min()} to {words.max()} words per text, mean {words.mean():.1f}"
 )
 
 # %% [markdown]
-# The published texts have 20.6 words on average. Now the same comparison as in section 3, with what a finite sample of originals
-# holds: the difference of mean *ratings* between reviews that praise and that blame, beside the true effect.
+# Now we estimate the effects from a sample of reviews, by differences of mean stars.
 
 
 # %%
 def conditional_means(texts):
-    """The difference of mean ratings, Positive minus Negative, of the originals of train, for each aspect."""
+    """Mean rating of Positive minus Negative for each aspect, train originals."""
     originals = reviews.train_set(texts, "observational")
     means = pd.DataFrame(
         {
@@ -324,16 +325,75 @@ largest = errors["independent"].abs().max()
 assert sum(n_originals.values()) < 400 or largest < 0.35, (
     f"an aspect is off by {largest:.2f} where nothing confounds; raise n_originals"
 )
-stage.table("conditional_means", sample.reset_index())
+means = stage.table("conditional_means", sample.reset_index())
+print(f"off by up to {errors.abs().max():.2f} stars")
+
+# %% [markdown] tags=["slide"]
+# For each aspect the figure has the true effect of a change from Negative to Positive. It also has two differences of means: from the equations, and from the sample.
+
+# %% tags=["slide"]
+with plt.rc_context(STYLE):
+    figure, axes = plt.subplots(
+        1, 2, sharex=True, sharey=True, figsize=(7.5, 2.6), layout="constrained"
+    )
+    for ax, name in zip(axes, worlds):
+        part = (
+            opposite[opposite["world"] == name]
+            .set_index("aspect")
+            .loc[list(reviews.ASPECTS)]
+        )
+        ax.plot(
+            part["true"], range(4), "o", color=COLOURS[0], label="the world's effect"
+        )
+        ax.plot(
+            part["conexp"],
+            range(4),
+            "D",
+            markerfacecolor="none",
+            color=COLOURS[3],
+            label="difference of means",
+        )
+        ax.plot(
+            sample.loc[name].loc[list(reviews.ASPECTS), "sample"],
+            range(4),
+            "|",
+            markersize=12,
+            color=COLOURS[3],
+            label="the same, sampled",
+        )
+        ax.set(
+            yticks=range(4),
+            yticklabels=reviews.ASPECTS,
+            title=f"{name} ($\\gamma$ = {worlds[name].confounding:g})",
+            xlim=(0, None),
+            xlabel="effect of Negative to Positive, in stars",
+        )
+    axes[0].invert_yaxis()
+    figure.suptitle("Where aspects go together, a difference of means is too large")
+    figure.legend(
+        *axes[0].get_legend_handles_labels(),
+        loc="outside lower center",
+        ncol=3,
+        frameon=False,
+    )
+stage.figure("confounding", figure)
 
 # %% [markdown]
-# *Reading it.* In the independent world the sample is off by what chance allows. In the confounded one every aspect is off, always in the same
-# direction, and a larger sample would not help.
+# The table has the numbers, and the error of the sample.
+
+# %%
+in_words(
+    means,
+    {"world": "world", "aspect": "Negative to Positive", "true": "true effect"}
+    | {"sample": "difference of means, sampled", "error": "error"},
+)
+
+# %% [markdown]
+# In the independent world the sample errs by chance. In the confounded world it errs in one direction for every aspect, and the aspects seem more alike than they are. More reviews would not help.
 #
-# ## 5 · The data that are handed on
+# ## 5 · The data for the next stages
 #
-# The fork in the road: our two worlds, or the published data. Every table is checked: values and ratings that are known, no id twice,
-# and no group in two splits, since a model must not be tested on an edit of what it has read.
+# From here on we use our two worlds or the published data. Every text is checked.
 
 # %%
 if data_source == "bundled":
@@ -355,12 +415,13 @@ counts = {
     for name, table in data.items()
     for split, part in table.groupby("split")
 }
-pd.DataFrame(counts).T.reindex(reviews.SPLITS, level=1)
+counted = pd.DataFrame(counts).T.reindex(reviews.SPLITS, level=1)
+counted = counted.rename_axis(["data set", "split"]).reset_index()
+in_words(counted, dict(zip(counted, counted)))
 
 # %% [markdown]
-# Train comes in three sets: *inclusive* (all texts), *exclusive* (one text a group, the paper's choice) and *observational* (the originals
-# alone). Editing is an intervention: in an edited text the edited aspect no longer follows the quality of the restaurant. So the
-# exclusive set is less confounded than the observational one. The pairs:
+# There are three train sets: *inclusive* (all texts), *exclusive* (one text per group, the paper's choice) and *observational* (originals only). In an edited text the edited aspect does not depend on the restaurant any more. So sets with edits are less
+# confounded. The next table counts the pairs.
 
 # %%
 pairs = {
@@ -383,16 +444,14 @@ sizes = [
     }
     for name in data
 ]
-pd.DataFrame(sizes)
+in_words(pd.DataFrame(sizes), {name: name for name in sizes[0]})
 
 # %% [markdown]
-# With the published data these are 3,958 ordered pairs for testing and 19,684 in the inclusive train set, the numbers that the code of a
-# follow-up study has as constants; an assert demands them.
+# On the published data an assert requires 3,958 test pairs and 19,684 train pairs, as in the code of later studies of CEBaB.
 #
 # ## 6 · The paper's Table 3, beside ours
 #
-# ### 3a and 3b: labels
-# `paper` counts the published texts. With our own texts, the two columns have nothing to do with each other.
+# At scale small these tables only show the steps: our own reviews have nothing to do with the column *paper*. First come the labels, Table 3a; [here](../../outputs/reference/cebab/cpu/01_data_generation/table_3a.csv) is the real comparison.
 
 
 # %%
@@ -420,13 +479,16 @@ table_3a = stage.table(
     "table_3a", beside_paper(pd.DataFrame(cells), "CEBaB, Table 3a", ["aspect", "new"])
 )
 assert data_source == "bundled" or (table_3a["ours"] == table_3a["paper"]).all()
-table_3a.assign(paper=table_3a["paper"].astype(int)).pivot(
-    index=["aspect", "new"], columns="dataset", values="ours"
-).join(table_3a.groupby(["aspect", "new"])["paper"].first()).loc[list(reviews.ASPECTS)]
+first = next(iter(data))
+in_words(
+    table_3a[table_3a["dataset"] == first].assign(
+        paper=lambda t: t["paper"].astype(int)
+    ),
+    {"aspect": "aspect", "new": "label", "ours": first, "paper": "paper"},
+)
 
 # %% [markdown]
-# On the published data all of 3a agrees, which the assert demands. (The percentages in the paper are shares of a column, over the four
-# aspects.) Next the stars:
+# On the published data an assert requires that all cells agree. Table 3b counts the stars.
 
 # %%
 stars = {**{str(k): k for k in range(1, 6)}, reviews.NO_MAJORITY: 0}
@@ -438,20 +500,17 @@ cells = [
 table_3b = stage.table(
     "table_3b", beside_paper(pd.DataFrame(cells), "CEBaB, Table 3b", ["new"])
 )
-table_3b.pivot(index="new", columns="dataset", values="ours").join(
-    table_3b.groupby("new")["paper"].first()
+in_words(
+    table_3b[table_3b["dataset"] == first],
+    {"new": "stars", "ours": first, "paper": "paper"},
 )
 
 # %% [markdown]
-# The published file has one more text without a majority than the paper counts, 1,880 and 1,879, and so 15,090 texts instead of 15,089.
+# Tables 3c and 3d are about pairs. The *individual treatment effect* (**ITE**, equation 5) of a change on readers is the difference of two ratings. The *average treatment effect* (**ATE**) is its mean over the pairs of an aspect and a direction:
 #
-# ### 3c and 3d: edit pairs and their effects
-# The individual effect of a change on readers (equation 5) is the difference of two ratings, and the **ATE** is its mean over the pairs
-# with the same aspect and direction:
+# $$\widehat{\mathrm{ITE}} = f(x_u^{C=c'}) - f(x_u^{C=c}) \quad (5)$$
 #
-# $$\widehat{\mathrm{ITE}} = f(x_u^{C=c'}) - f(x_u^{C=c}) \quad (5) \qquad \widehat{\mathrm{ATE}} = \text{mean of } \widehat{\mathrm{ITE}}$$
-#
-# By hand, for the toy above: Positive to Negative food takes the stars from 4 to 2.
+# In the review of section 1, the stars go from 4 to 2 when the food turns from Positive to Negative. The ITE is −2.
 
 
 # %%
@@ -473,15 +532,15 @@ assert (
     and by_hand["food -", "original"] == 2
     and by_hand["original", "service +"] == 1
 )
-by_hand.unstack().astype(object).fillna("")
+by_hand.unstack().loc[["original"]].astype(object).fillna("")
 
 # %% [markdown]
-# All splits together, as in the paper. One direction of each pair is enough: the other has the opposite sign, and the assert says so.
+# As in the paper, we take all splits together. The assert checks that the two directions have opposite signs.
 
 
 # %%
 def all_effects(name):
-    """Pairs, pairs whose two sides have a rating, and ATE, for each aspect and direction of a data set."""
+    """Pairs, pairs with two ratings, and ATE, for each aspect and direction."""
     found = treatment_effects(edit_pairs(data[name]), data[name])
     table = (
         found.groupby(["aspect", "old", "new"])["ITE"]
@@ -515,10 +574,15 @@ table_3d = stage.table(
         ["dataset", *keys, "ATE", "paper"]
     ],
 )
-table_3c.merge(table_3d, on=["dataset", *keys], suffixes=("_3c", "_3d"))
+shown = table_3c.merge(table_3d, on=["dataset", *keys], suffixes=("_3c", "_3d"))
+in_words(
+    shown[shown["dataset"] == first],
+    {"aspect": "aspect", "old": "from", "new": "to", "pairs": "pairs"}
+    | {"paper_3c": "pairs, paper", "ATE": "ATE", "paper_3d": "ATE, paper"},
+)
 
 # %% [markdown]
-# How many pairs are these in all?
+# How many pairs are there in all?
 
 # %%
 in_all = (
@@ -530,17 +594,19 @@ assert data_source == "bundled" or in_all.loc["cebab", ["pairs", "paper"]].tolis
     17408,
     9768,
 ]
-in_all
+in_words(
+    in_all.reset_index(),
+    {"dataset": "data set", "pairs": "pairs", "rated": "with stars", "paper": "paper"},
+)
 
 # %% [markdown]
-# Is there another reading of "edit pair" that gives the paper's counts? We try the labels of readers and the goals of editors, pairs with the
-# original, pairs of edits, or both, with or without a rating on both sides, each counted once, twice or as a half. `gap` is how many
-# counts of the twelve cells are then wrong, as a share of the paper's 9,768.
+# Does another interpretation of "edit pair" give the paper's counts in Table 3c? We vary whose labels count (the readers' or the editors' goals), which kinds of pairs count, and whether a pair counts as one half, one or two. *Gap* is the sum of the twelve differences, as a share of the
+# paper's total.
 
 
 # %%
 def as_intended(texts):
-    """The texts with the editor's goal in the place of the label that readers gave to the edited aspect."""
+    """The texts with the editor's goal in place of the readers' label."""
     return texts.assign(
         **{
             aspect: texts[aspect].where(
@@ -591,24 +657,24 @@ def readings_of(name):
 readings = pd.concat(
     [readings_of(name) for name in data], ignore_index=True
 ).sort_values("gap", kind="stable", ignore_index=True)
-stage.table("readings", readings).head(5)
+in_words(
+    stage.table("readings", readings),
+    {"label": "labels of", "kinds": "kinds", "rated": "both have stars"}
+    | {"times": "counted", "pairs": "pairs", "gap": "gap", "dataset": "data set"},
+    rows=5,
+)
 
 # %% [markdown]
-# *Reading it.* **On the published data neither 3c nor 3d is reproduced.** The rule of the released code, whose test pairs every later study uses,
-# gives 17,408 unordered pairs over all splits, and the paper's table sums to 9,768. The best of our readings counts the pairs of edits alone, and
-# still has more than a tenth of the counts wrong. The effects of 3d have the same sign and another size. We show both and fit no rule to the
-# paper.
+# At scale small these gaps mean nothing. On the published data the smallest gap is 12 %, so Table 3c is not reproduced; Table 3d is not either ([table](../../outputs/reference/cebab/cpu/01_data_generation/table_3d.csv)).
 #
 # ## 7 · The same question, answered twice
 #
-# Sometimes two different editors wrote the same change of the same review. An explainer is asked the same question for both and can give one answer only,
-# so the distance of the two is an error that nobody can avoid. Stage 4 makes a *noise ceiling* of it. Which edits are "the same"?
-# By the editor's **goal**, or by the **label** that readers gave?
+# Sometimes two editors made the same change of the same review. An explainer can give only one answer for both, so stage 4 derives a bound from such pairs. "The same" can mean that both editors had one *goal*, or that readers gave both texts one *label*.
 
 
 # %%
 def count_repeated(name, split, same):
-    """Pairs of edits that are the same by goal or by label, and how many of them reached one label."""
+    """Pairs of edits that are the same, and how many of them reached one label."""
     part = data[name][(data[name]["split"] == split)]
     found = repeated_edits(part, same)
     return {
@@ -636,18 +702,18 @@ assert data_source == "bundled" or repeated["pairs"].tolist() == [
     15,
     20,
 ]
-stage.table("repeated_edits", repeated)
+in_words(
+    stage.table("repeated_edits", repeated),
+    {"dataset": "data set", "split": "split", "same": "same", "pairs": "pairs"}
+    | {"one_label": "with one label"},
+)
 
 # %% [markdown]
-# *Reading it.* In our worlds an edit always reaches its goal, so both ways give the same pairs. In the published data they do not: of
-# 141 / 16 / 15 pairs with one goal (train / dev / test), **only 11 / 1 / 2 reached one label**; in the others one text is what the goal
-# says and the other is mostly its opposite, so the recorded goal of one of them seems to be wrong. A ceiling made of these would call an
-# error what is a difference of labels. Stage 4 therefore uses pairs of one *label*, of which there are 219 / 29 / 20, and shows the other beside it.
+# In our worlds every edit reaches its goal, so both definitions give the same pairs. In the published data most pairs with one goal have different labels ([table](../../outputs/reference/cebab/cpu/01_data_generation/repeated_edits.csv)). So stage 4 uses pairs with one label.
 #
 # ## 8 · Control
 #
-# If the ratings have nothing to do with the aspects, conditional means must find nothing, in either world. We shuffle the ratings among the
-# texts, twenty times.
+# If the stars have nothing to do with the aspects, differences of means must find nothing. We shuffle the stars among the texts, twenty times.
 
 # %%
 generator = np.random.default_rng(seed)
@@ -663,76 +729,19 @@ largest = control.xs("mean", axis=1, level=1).abs().max().max()
 assert sum(n_originals.values()) < 400 or largest < 0.15, (
     f"shuffled ratings leave an effect of {largest:.2f}; raise n_originals"
 )
-control.round(2)
-
-# %% [markdown] tags=["slide"]
-# The means are near zero, and a single shuffle is off by about as much as `std` says, with either sign. What section 4 found is in the data and not in the
-# arithmetic.
-#
-# ## 9 · The figure
-#
-# For each aspect the true effect of Negative to Positive, and what conditional means converge to. The dashes are the sample of section 4.
-
-# %% tags=["slide"]
-with plt.rc_context(STYLE):
-    figure, axes = plt.subplots(
-        1, 2, sharex=True, sharey=True, figsize=(7.5, 2.6), layout="constrained"
-    )
-    for ax, name in zip(axes, worlds):
-        part = (
-            opposite[opposite["world"] == name]
-            .set_index("aspect")
-            .loc[list(reviews.ASPECTS)]
-        )
-        ax.plot(
-            part["true"], range(4), "o", color=COLOURS[0], label="the world's effect"
-        )
-        ax.plot(
-            part["conexp"],
-            range(4),
-            "D",
-            markerfacecolor="none",
-            color=COLOURS[3],
-            label="difference of means",
-        )
-        ax.plot(
-            sample.loc[name].loc[list(reviews.ASPECTS), "sample"],
-            range(4),
-            "|",
-            markersize=12,
-            color=COLOURS[3],
-            label="the same, sampled",
-        )
-        ax.set(
-            yticks=range(4),
-            yticklabels=reviews.ASPECTS,
-            title=f"{name}, $\\gamma$ = {worlds[name].confounding:g}",
-            xlim=(0, None),
-            xlabel="effect of Negative to Positive, in stars",
-        )
-    axes[0].invert_yaxis()
-    figure.legend(
-        *axes[0].get_legend_handles_labels(),
-        loc="outside lower center",
-        ncol=3,
-        frameon=False,
-    )
-stage.figure("confounding", figure)
-opposite.pivot(index="aspect", columns="world", values=["true", "conexp"]).loc[
-    list(reviews.ASPECTS)
-].round(2)
+control = control.round(2).T.unstack().rename_axis("aspect").reset_index()
+control.columns = [" ".join(name).strip() for name in control]
+in_words(control, {name: name for name in control})
 
 # %% [markdown]
-# *Reading it.* On the right a diamond stands on every dot. On the left the diamonds are pulled to one another: with a strong confounder every aspect
-# seems to matter alike.
+# The means are near zero in both worlds. So the errors of section 4 come from the data, not from the arithmetic.
 #
-# Now the tables for the next stages: the texts, and the pairs of dev and test, for our worlds with the world's effect (`world_1` to
-# `world_5`).
+# We save texts and pairs, with the world's effect where it is known.
 
 
 # %%
 def with_world(name, split):
-    """The pairs of a split; in our worlds with the true effect on the probability of each rating."""
+    """The pairs of a split; in our worlds with the true effect on each rating."""
     table = pairs[name, split].assign(dataset=name, split=split)
     if data_source != "bundled":
         return table
@@ -759,7 +768,7 @@ save_parquet(
 print(f"{len(texts)} texts, {sum(map(len, pairs.values()))} pairs")
 
 # %% [markdown]
-# Our own reviews also get a dataset card: what they are for, how they were made, and what not to do with them.
+# Our own reviews also get a dataset card.
 
 # %%
 if data_source == "bundled":
@@ -782,19 +791,16 @@ if data_source == "bundled":
 # %% [markdown] tags=["slide"]
 # ## What could be wrong
 #
-# - **Our reviews are simpler than people's.** A clause says one thing about one aspect. What an estimator cannot do here it will hardly do
-#   on real text; the reverse does not follow.
-# - **The mood of a reviewer is the same in all edits** of a review, as the definition asks, and no text betrays it. Real editors
-#   are other people than the reviewer.
-# - **In the published data an edit may change more than it should.** Nobody judged the other aspects again, so the labels
-#   cannot show it.
-# - **"No majority" counts as a value** in the pairs of the inclusive train set, as in the released code.
+# - **Our reviews are simpler than people's.** An explainer that fails here will hardly succeed on real text.
+# - **A published edit may change more than it should.** Nobody labelled the other aspects again.
+# - **"No majority" counts as a value** in the inclusive train set, as in the released code. So a pair may differ only in whether the readers agreed.
 #
 # ## Try it
 #
 # - Set `confounding` to 0.3 and to 0.95, and look at the figure.
-# - Give `World` an `effect` in which noise matters more than food. Does the difference of means notice, with $\gamma = 0.8$?
-# - Write five predicates of your own into `wordings.yaml`. Which checks complain if one of them stands in two splits?
+# - Give `World` an `effect` in which noise matters more than food. Does the difference of means notice?
+#
+# Exercises with checks: [page](../../docs/course/exercises/cebab.md#01-data-generation).
 
 # %%
 stage.close(globals())
@@ -802,13 +808,12 @@ stage.close(globals())
 # %% [markdown]
 # ## Hand-over
 #
-# The texts go to [02_training](02_training.ipynb), where classifiers learn to predict the stars, and the aspects, from the words. The pairs go to
-# [03_attribution](03_attribution.ipynb), whose explainers see one side of each pair and have to foretell the other.
+# The texts go to [02_training](02_training.ipynb), the pairs to [03_attribution](03_attribution.ipynb).
 
 # %% [markdown] tags=["exercise"]
 # ## Exercises
 #
-# They stand alone: run the next cell, and none of the cells above. Put your answer in the place of the three dots. The check below it says what is wrong, and not what is right.
+# You can do them without running the notebook: start with the next cell. Replace the three dots by your answer. If it is wrong, the check below it gives a hint, but not the solution.
 
 # %% tags=["exercise"]
 from lib.core.exercises import (
@@ -826,7 +831,7 @@ averages.round(2)
 # %% [markdown] tags=["exercise"]
 # ### 1 · By hand
 #
-# A review has two edits that aim at *food* and two that aim at *noise*. All four differ in the label of their aspect from the original, and the two edits of one aspect differ from each other. How many ordered pairs are there, counted in both directions?
+# A review has two edits that aim at *food* and two that aim at *noise*. In each edit the label of its aspect differs from the original's, and the two edits of one aspect have different labels. The original makes a pair with each edit. Two edits make a pair if they aim at the same aspect. How many ordered pairs are there, counted in both directions?
 
 # %% tags=["hole"]
 n_pairs = ...
@@ -887,7 +892,7 @@ check_function(
 # %% [markdown] tags=["exercise"]
 # ### 3 · Explain
 #
-# `averages` is of the confounded world: the true effect of praise instead of blame, in stars, and the difference of mean ratings in a sample. The sample is too large for every aspect. Would ten times as many reviews help?
+# `averages` has two values for each aspect of the confounded world, in stars: the true effect of praise instead of blame (`true`), and the difference of mean ratings in a sample of reviews (`sample`). This difference is too large for every aspect. Would ten times as many reviews help?
 #
 # - `"a"` Yes, the difference comes from chance.
 # - `"b"` No. Good food comes with good service here, so the difference of means counts the effect of both.

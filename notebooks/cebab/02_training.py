@@ -15,29 +15,32 @@
 #
 # [Start here](../00_start_here.ipynb) · before: [01_data_generation](01_data_generation.ipynb) · next: [03_attribution](03_attribution.ipynb)
 #
-# The models that will be explained predict how many stars a review gives. Beside them stand *aspect classifiers*, which say for a text
-# whether food, service, ambiance and noise are praised, blamed or passed over: explainers that need these values must not be
-# given what people said about a test text, only what can be predicted from it.
+# ## What we found
+#
+# - **The encoder predicts the stars of 68 %<!-- cebab/cpu/02_training/accuracy[model=encoder].accuracy --> of the test reviews correctly, the BiLSTM of 57 %<!-- cebab/cpu/02_training/accuracy[model=BiLSTM].accuracy -->**
+#   ([figure](../../outputs/reference/cebab/cpu/02_training/accuracy.png)). The most frequent answer is right for 27 %<!-- cebab/cpu/02_training/accuracy[model=Most frequent].accuracy -->.
+# - **Aspect classifiers agree with the readers in** 66 %<!-- cebab/cpu/02_training/aspect_accuracy[aspect=ambiance].accuracy --> **to** 81 %<!-- cebab/cpu/02_training/aspect_accuracy[aspect=noise].accuracy --> **of the cases**
+#   ([table](../../outputs/reference/cebab/cpu/02_training/aspect_accuracy.csv)). Explainers that rely on them inherit these errors.
+# - **An encoder that was trained to forget a concept still holds much of it** ([table](../../outputs/reference/cebab/cpu/02_training/unlearnt.csv)). A newly fitted linear classifier, a *probe*, reads the concept's value from its vectors. It is right more often than a rule that always names the most frequent value.
+#
+# This stage trains the models that will be explained. They predict how many stars a review gives. It also trains *aspect classifiers*, which predict whether a text praises, blames or does not mention food, service,
+# ambiance and noise. Some explainers need these values, and they may use only what can be predicted from a text.
 
 # %% [markdown] tags=["slide"]
 # ## You will see
 #
-# - classifiers between a floor, which reads nothing, and a ceiling: in our worlds we know what the best possible reader would answer;
-# - that words which training never saw cost accuracy, and how much;
-# - what the explainers of stage 3 will be handed: answers, predicted aspects, vectors and a last layer.
+# - classifiers, between simple rules (the floors) and the best possible reader of our own worlds (the ceiling);
+# - how an encoder is trained to forget a concept;
+# - what the explainers of stage 3 receive.
 #
-# **You can then** compute the best accuracy that anybody could reach, and say when a concept is unlearnt.
-# **You need** [stage 1](01_data_generation.ipynb). **Time:** 20 minutes to read, 3 minutes to run, 10 minutes for the
-# exercises.
+# **You can then** compute the best accuracy that anybody could reach, and say when a concept has been removed.
+# **You need** [stage 1](01_data_generation.ipynb). **Time:** 15 minutes to read, 3 minutes to run, [10 minutes for the exercises](../../docs/course/exercises/cebab.md#02-training).
 #
 # | in (from 01) | out |
 # |---|---|
-# | `texts.parquet`: texts with rating, aspects, split | `predictions.parquet`: per data set, model, seed and text the probabilities `p_1` ... `p_K` |
+# | `texts.parquet`: texts with rating, aspects, split | `predictions.parquet`: class probabilities for each model and text |
 # | | `aspects.parquet`: predicted values of the four aspects |
-# | | `vectors/<data set>-<model>-seed<k>.npz`: the vectors in front of the last layer, and that layer |
-# | | `vectors/<data set>-without-seed<k>.npz`: vectors of encoders that have unlearnt a concept |
-# | | `trainings.parquet`: what stage 3 must know of each model |
-# | | `models/`: the encoders' tensors |
+# | | `vectors/`, `models/`, `trainings.parquet`: what stage 3 needs of each model |
 # | | `accuracy`, `aspect_accuracy`, `unlearnt`, `controls` (`.csv`), one figure |
 
 # %%
@@ -70,19 +73,16 @@ from lib.studies.cebab.reading import Reading
 from lib.studies.cebab.trainings import Trainings
 from lib.studies.cebab.unlearning import masked_lm_of
 from lib.studies.cebab.upper_layers import layer_stack
+from lib.studies.cebab.words import in_words
 from lib.studies.cebab.worlds import World
 
 # %% [markdown]
 # ## Settings
 #
-# `models` are kinds: `frozen encoder` learns a linear head on the mean over the encoder's tokens, `encoder` learns everything above its `n_frozen` lowest layers, and
-# `BiLSTM` is trained from scratch over the encoder's word vectors. With `models = []` none is trained, for a model of yours that joins in stage 3
-# (the aspect classifiers and the floors are still fitted). `train_on` chooses the train set of stage 1. The paper uses
-# `exclusive`. At small scale it is `observational`, the originals alone: with edits among them, part of the confounding that we want to
-# watch would already be broken.
+# There are three kinds of models. `encoder` keeps its `n_frozen` lowest layers and fine-tunes the others. `BiLSTM` is trained from scratch; it reads the encoder's word vectors. `frozen encoder` keeps the whole encoder and trains only a linear head.
+# `train_on` chooses the train set of stage 1. The paper uses `exclusive`. Scale small uses only the originals (`observational`), because edits would break the confounding that we want to study.
 #
-# `encoder` is any encoder of the Hugging Face hub, or a decoder such as GPT-2, which is read at its last token (`masked_encoder` then names a masked
-# language model for section 4): `python -m lib.core.runner cebab --scale paper -p encoder openai-community/gpt2 -p encoder_revision ... -p masked_encoder ...`.
+# Any encoder of the Hugging Face hub can be used, and models of your own can join in stage 3 ([README](README.md#a-model-of-your-own)).
 
 # %% tags=["parameters"]
 scale = "small"  # which settings: small, cpu or paper; names the output folder
@@ -91,14 +91,14 @@ n_threads = 1  # CPU threads
 device = "auto"  # auto, cpu or cuda
 n_classes = 5  # stars as 5, 3 or 2 classes, K
 train_on = "observational"  # the train set: inclusive, exclusive or observational
-encoder = "all-MiniLM-L6-v2"  # the pre-trained language model: the packaged one, a folder, or a hub id
+encoder = "all-MiniLM-L6-v2"  # pre-trained: the packaged one, a folder, or a hub id
 encoder_revision = ""  # the commit of a hub id
-masked_encoder = ""  # the masked language model of section 4, where the encoder is none (GPT-2); empty: the encoder itself
+masked_encoder = ""  # the masked language model of section 4; empty: the encoder itself
 masked_encoder_revision = ""  # the commit of its hub id
-models = ["encoder", "BiLSTM"]  # kinds of models: frozen encoder, encoder, BiLSTM
-n_seeds = 1  # trainings of each model
-n_frozen = 4  # lowest layers of the encoder that stay as they are, with its word table
-kept_epoch = "best"  # best (the lowest loss on dev) or last (a fixed number of epochs, as in the paper)
+models = ["encoder", "BiLSTM"]  # kinds of models; also: frozen encoder
+n_seeds = 1  # fine-tuning runs of each model
+n_frozen = 4  # lowest layers of the encoder that are kept, with its word embeddings
+kept_epoch = "best"  # best (the lowest loss on dev) or last (as in the paper)
 epochs = {"encoder": 3, "BiLSTM": 8}  # passes over the train texts
 lr = {
     "encoder": 0.0002,
@@ -114,7 +114,7 @@ masked_lm = {
 }  # the masked LM from which concepts are unlearnt
 unlearning = {"epochs": 1, "batch_tokens": 512}  # the same, once for each aspect
 adversary = 0.5  # how strongly the adversary's gradient is reversed, lambda
-resample_aspects = False  # aspect classifiers of its own for each training, fitted with drawn weights of the reviews
+resample_aspects = False  # fit other aspect classifiers for each fine-tuning run
 reuse_units = False  # read answers that are committed, and publish new ones
 need_vectors = False  # train again where answers are published and vectors are missing
 
@@ -138,18 +138,17 @@ pd.DataFrame(
     }
 )
 
-# %% [markdown]
-# The originals of dev choose the epoch, where there are epochs. All texts of test are predicted, originals and edits: stage 3 needs both
-# sides of each pair.
+# %% [markdown] tags=["slide"]
+# The originals of dev are used to choose the epoch. The models predict all test texts, originals and edits.
 #
 # ## 1 · The best possible reader, by hand
 #
-# In a world of our own we know what could be predicted at all. Take a review that praises the food, complains about the service, and
-# says nothing else. In stars: 3.1, plus 0.9, minus 0.9. The reviewer's mood moves this by 0.4 stars up or down, so three stars are
-# most likely, and 2 and 4 are not out of the question. By the normal distribution,
-# $P(3) = \Phi\big(\tfrac{3.5 - 3.1}{0.4}\big) - \Phi\big(\tfrac{2.5 - 3.1}{0.4}\big) = .841 - .067 = .774$.
+# In our own world we know how well the stars can be predicted at all. Take a review that praises the food, complains about the service and
+# says nothing else. By the weights of stage 1 the food adds 0.9 stars and the service takes 0.9, so the mean stays at 3.1. The reviewer's mood adds a normal error with a standard deviation of 0.4.
+#
+# **Stop and guess.** How often does such a reviewer give three stars? The next cell has the probabilities of all five ratings.
 
-# %%
+# %% tags=["slide"]
 example = pd.DataFrame(
     {
         "food": ["Positive"],
@@ -162,20 +161,23 @@ answer = World(0.0).rating_probabilities(example)[0]
 assert np.isclose(answer[2], 0.7745, atol=0.001) and np.isclose(answer.sum(), 1)
 pd.DataFrame([answer], columns=[f"p_{k}" for k in range(1, 6)]).round(3)
 
-# %% [markdown]
-# So even a reader who knows the world, and reads every word right, is wrong in more than one case out of five. That is the ceiling in the table
-# below.
+# %% [markdown] tags=["slide"]
+# We can check the middle one by hand. Values from 2.5 to 3.5 are rounded to three. With $\Phi$, the distribution function of the standard normal distribution:
+#
+# $$P(3) = \Phi\big(\tfrac{3.5 - 3.1}{0.4}\big) - \Phi\big(\tfrac{2.5 - 3.1}{0.4}\big) = .841 - .067 = .774$$
+#
+# The table has .775; the equation rounds its two terms first. Even a reader who knows the equations and understands every word is wrong about this review in more than one case out of five.
+# The accuracy of such a reader on all test texts is the ceiling for the models below (section 5).
 #
 # ## 2 · What the aspect classifiers see
 #
-# One classifier per aspect: a logistic regression on TF-IDF and on the frozen encoder's vectors, fitted on the labels of the
-# train texts. The encoder reads each different text once.
+# There is one logistic regression for each aspect. It reads TF-IDF features and the vectors of the untouched encoder, and is fitted to the labels of the train texts.
 
 # %%
 show_source(reviewers.predict_aspects)
 
 # %% [markdown]
-# `share` is the floor: what one gets by always naming the most frequent value. Macro-F1 weighs the three values alike.
+# The encoder reads each text once:
 
 # %%
 vectors = {
@@ -184,9 +186,7 @@ vectors = {
 print(f"{sum(map(len, vectors.values()))} vectors")
 
 # %% [markdown]
-# All texts that models answer get predicted values: test for the questions, train for the explainers that look for similar train texts, dev for
-# the pairs on which stage 3 fits one scale for each explainer. With `resample_aspects` each training has classifiers of its own, so that their luck is in the
-# intervals.
+# We predict the four values of every text that a model classifies. With `resample_aspects` each fine-tuning run has its own aspect classifiers. They are fitted to the train reviews with a random weight for each review. So the intervals contain their variation, too.
 
 # %%
 aspects = pd.concat([study.aspects(name) for name in data], ignore_index=True)
@@ -194,12 +194,12 @@ on_test = dict(tuple(aspects[aspects["split"] == "test"].groupby("dataset")))
 truth = {name: parts["test"].reset_index(drop=True) for name, parts in data.items()}
 
 # %% [markdown]
-# How good are they? Cells of a published text that nobody annotated do not count.
+# How good are they? The floor is the share of the most frequent value. Macro-F1 gives the three values equal weight.
 
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["nbval-ignore-output", "slide"]
 def aspect_scores(name, aspect):
-    """Accuracy and macro-F1 of an aspect's classifiers, and the share of the most frequent value."""
+    """Accuracy and macro-F1 of an aspect's classifiers; share of the top value."""
     known = truth[name][aspect].isin(reviews.VALUES)
     right, seeds = truth[name][aspect][known], on_test[name].groupby("seed")[aspect]
     said = [guess[known.to_numpy()].to_numpy() for _, guess in seeds]
@@ -213,41 +213,37 @@ def aspect_scores(name, aspect):
     }
 
 
-stage.table(
-    "aspect_accuracy",
-    pd.DataFrame(
-        [aspect_scores(name, aspect) for name in data for aspect in reviews.ASPECTS]
-    ),
+scores = [aspect_scores(name, aspect) for name in data for aspect in reviews.ASPECTS]
+in_words(
+    stage.table("aspect_accuracy", pd.DataFrame(scores)),
+    {"dataset": "data set", "aspect": "aspect", "accuracy": "accuracy"}
+    | {"macro_F1": "macro-F1", "share": "most frequent value"},
 )
 
 # %% [markdown]
-# *Reading it.* In our worlds no predicate of the test texts was seen in training: the classifiers have to carry over from *delicious* to
-# *scrumptious*. Where they fail, explainers that lean on predicted aspects fail with them. (The values that are predicted for
-# the train texts come from the same classifiers and are better than they would be on new texts.)
+# In our worlds no predicate of the test texts occurs in training. The classifiers have to generalise from *delicious* to *scrumptious*. Where they fail, explainers that use predicted aspects fail, too.
 #
 # ## 3 · Training
 #
-# Every data set, kind and seed is one unit; a unit that is finished is never trained again. All kinds end in one linear layer, and
-# what this layer reads is kept, for the explainers that need it. The check in `read_texts` demands that the layer makes the
-# model's very answers from it.
+# All models end in one linear layer. We keep the vectors that this layer reads, for the explainers.
 
 # %%
 show_source(Reading)
 show_source(fit_head)
 
 # %% [markdown]
-# The full run: train, then read train and test texts. A unit that is there is read.
+# One model is trained for each seed. If its files exist already, they are loaded.
 
 # %%
 show_source(Trainings.reading)
 
 # %% [markdown]
-# A frozen encoder has nothing that chance decides, so it is trained once. The others get `n_seeds` trainings.
+# At larger scales the notebook first predicts how long training takes.
 
 
 # %%
 def predicted_minutes(name):
-    """How long an encoder of a data set will take, from the time of 64 texts: a step of training costs three readings of what learns."""
+    """How long an encoder of a data set will take, from the time of 64 texts."""
     reader, some = (
         load_classifier(encoder, encoder_revision, ["1", "2"]),
         list(texts["text"].head(64)),
@@ -267,29 +263,33 @@ def predicted_minutes(name):
 todo = list(study.models())
 for name in data if models and scale != "small" else []:
     print(
-        f"{name}: about {predicted_minutes(name):.1f} minutes of one processor for each encoder"
+        f"{name}: about {predicted_minutes(name):.1f} minutes on one core per encoder"
     )
 
 # %% [markdown]
-# The run:
+# Now all models are trained.
 
 # %%
 answers = {unit: study.answers(*unit) for unit in progress(todo, "models")}
 print(f"{len(answers)} models; {sum(map(len, answers.values()))} answers")
 
-# %% [markdown]
-# ## 4 · Encoders that have unlearnt a concept
+# %% [markdown] tags=["slide"]
+# ## 4 · Encoders that forget a concept
 #
-# CausaLM, one of the paper's explainers, asks what the model would say if its encoder knew nothing of a concept. Such encoders have to be
-# trained (Feder et al. 2021): a *masked language model*, which fills in hidden words, goes on learning, and an adversary tries to read the concept from
-# its states. Between the two lies a **gradient reversal**: the adversary learns to read, and what would help it is taken from the
-# states. A second head keeps a *control concept* readable.
+# ![A text goes through an encoder to its states, which three heads read: one fills in words, one reads a control concept, and an adversary reads the concept that is to be forgotten; its gradient is multiplied by -0.5 before it reaches the states.](../../docs/schematics/forgetting.svg)
+#
+# CausaLM, one of the paper's explainers, asks what a model would say if its encoder knew nothing about a concept. Such encoders have to be trained (Feder et al. 2021). We start from a *masked language model*, which fills in hidden words, and train it with three losses:
+#
+# - $\mathcal{L}_{\text{words}}$: it goes on filling in words.
+# - $\mathcal{L}_{\text{treated}}$: a linear head, the *adversary*, learns to read the concept that is to be forgotten. It reads the *states*, which are the model's output vectors.
+# - $\mathcal{L}_{\text{control}}$: a second head learns to read another concept, the *control concept*, which is to be kept.
+#
+# The adversary improves at reading the concept. A **gradient reversal** between it and the states makes the states change in the direction that is worst for the adversary. The number $\lambda$ (`adversary` in the settings) says how strongly they change:
 #
 # $$\mathcal{L} = \mathcal{L}_{\text{words}} + \mathcal{L}_{\text{control}} + \mathcal{L}_{\text{treated}}, \qquad
 # \frac{\partial \mathcal{L}_{\text{treated}}}{\partial\, \text{states}} \leftarrow -\lambda\, \frac{\partial \mathcal{L}_{\text{treated}}}{\partial\, \text{states}}$$
 #
-# By hand: the sum of two numbers has the gradient (1, 1). Behind a reversal with $\lambda = .5$ it must be (-.5, -.5), and the sum the same.
-# (The released code has no reversal: it subtracts the adversary's loss, so the adversary itself learns to be wrong.)
+# We check the reversal by hand. The sum of two numbers has the gradient (1, 1). Through a reversal with $\lambda = .5$ the gradient must be (-.5, -.5), and the sum must stay the same.
 
 # %%
 x = torch.ones(2, requires_grad=True)
@@ -299,46 +299,50 @@ assert total.item() == 2 and x.grad.tolist() == [-0.5, -0.5]
 show_source(encoders.concept_losses)
 
 # %% [markdown]
-# First the masked language model: the lowest layers of the encoder with a new head, trained on the train texts. `perplexity` is the number of
-# words among which it wavers, on originals of dev; `unigram` is the floor, word frequencies alone.
+# First comes the masked language model: the lowest layers of the encoder with a new head, trained on the train texts.
 
 # %%
 show_source(masked_lm_of)
 
 # %% [markdown]
-# Then, for each aspect, a copy of it that unlearns the aspect. Each training of a model has a masked language model and unlearnings of its own.
+# Then we train one copy of it for each aspect, to forget this aspect. Every fine-tuning run of the explained model has its own set of copies.
 
 # %%
 show_source(encoders.vectors_without)
 
 # %% [markdown]
-# The paper trains for three epochs; how many it is here stands below.
+# The paper trains for three epochs. The next cell says for how many we train.
 
 # %%
 print(
-    f"masked LM: {masked_lm['epochs']} epochs; each of {len(reviews.ASPECTS)} concepts is unlearnt in {unlearning['epochs']}"
+    f"masked LM: {masked_lm['epochs']} epochs; "
+    f"each of {len(reviews.ASPECTS)} concepts: {unlearning['epochs']}"
 )
 lost = list(study.unlearnings())
 
 # %% [markdown]
-# Has the adversary won? A new linear probe is fitted to the vectors of each encoder, and asked for the treated aspect of the test texts. `before` is
-# the accuracy with the encoder that has unlearnt nothing, `without` with the one that has unlearnt this aspect, `share` what naming the most
-# frequent value would give.
+# Is the concept gone? We fit a new linear probe to the vectors of the train texts and let it predict the aspect of the test texts. Its floor is the accuracy of always naming the most frequent value. *Perplexity* says how well the masked language model predicts words; lower is better. The column *its floor* is the perplexity of a rule that knows only how frequent each word is.
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["nbval-ignore-output", "slide"]
 rows = [study.unlearnt(*unit) for unit in progress(lost, "encoders without a concept")]
 measured = ["dataset", "aspect", "before", "without", "share", "unigram", "perplexity"]
 unlearnt = pd.concat(rows or [pd.DataFrame(columns=[*measured, "seed"])])
-stage.table("unlearnt", unlearnt[[*measured, "seed"]])
+shown = stage.table("unlearnt", unlearnt[[*measured, "seed"]])
+means = shown.groupby(["dataset", "aspect"], sort=False).mean(numeric_only=True)
+in_words(
+    means.reset_index().reindex(columns=list(shown)).round(3),
+    {"dataset": "data set", "aspect": "aspect", "before": "probe before"}
+    | {"without": "probe after", "share": "most frequent value"}
+    | {"perplexity": "perplexity", "unigram": "its floor"},
+)
 
-# %% [markdown]
-# *Reading it.* Where `without` is no nearer to `share` than `before`, the concept is still there for a new reader: the adversary in the training was
-# fooled, and a second one is not. That is a known weakness of adversarial removal (Elazar and Goldberg 2018), and the reason why INLP and LEACE, in stage 3,
-# remove linearly and for certain.
+# %% [markdown] tags=["slide"]
+# The concept is gone only where the probe falls to the floor. Here it comes close to its floor for noise, and stays above it elsewhere. There the encoder learnt to deceive its own adversary, and a newly fitted classifier still finds the concept. This is a known weakness of adversarial removal (Elazar and Goldberg 2018). Stage 3 therefore
+# also has methods that remove a concept by linear algebra.
 #
-# ## 5 · The predictions
+# ## 5 · Accuracy, between floor and ceiling
 #
-# They go into one table, with which texts they are of.
+# All predictions go into one table.
 
 # %%
 columns = [f"p_{k + 1}" for k in range(n_classes)]
@@ -361,23 +365,20 @@ record = study.record(predictions, unlearnt)  # what stage 3 is to know of each 
 save_parquet(record, stage.path("trainings.parquet"))
 
 # %% [markdown]
-# How many texts each model has read:
+# The next table says how many texts each model has read.
 
 # %%
-predictions.groupby(["dataset", "model", "split"], sort=False).size().unstack()
+n_read = predictions.groupby(["dataset", "model", "split"], sort=False).size()
+n_read = n_read.unstack().rename_axis(columns=None).reset_index()
+in_words(n_read, dict(zip(n_read, n_read)))
 
 # %% [markdown]
-# ## 6 · Accuracy, between floor and ceiling
-#
-# - `accuracy` on the test texts, with a 95 % interval over *groups*: the edits of one review are no independent texts. `low`, `high`.
-# - `macro_F1`, and `off_by`, the mean distance of the predicted class from the right one.
-# - The floors: the most frequent class, and a logistic regression on word counts.
-# - The ceiling, in our worlds alone: the most likely rating by the structural equations.
+# There are two floors: the most frequent class, and a logistic regression on word counts. Only our own worlds have a ceiling: *the world's reader*, who always answers with the most likely rating by the equations.
 
 
 # %%
 def guesses(name):
-    """Test predictions that come from no trained network: floors, and in our worlds the ceiling."""
+    """Test predictions without a trained network: floors, and the ceiling."""
     train, test = data[name]["train"], data[name]["test"]
     words = make_pipeline(CountVectorizer(), LogisticRegression(max_iter=2000)).fit(
         train["text"], train["label"]
@@ -402,9 +403,9 @@ def guesses(name):
 
 
 # %% [markdown]
-# Every prediction of a test text becomes a row with what is right, and the intervals come from `lib.stats.estimates`.
+# We compare each prediction of a test text with the readers' stars.
 
-# %% tags=["nbval-ignore-output"]
+# %%
 test = predictions[predictions["split"] == "test"]
 test = test.assign(predicted=test[columns].to_numpy().argmax(1))
 rules = [guesses(name) for name in data]
@@ -430,75 +431,25 @@ more = judged.groupby(by).apply(
 accuracy = accuracy.join(more, on=by).sort_values(
     "dataset", kind="stable", ignore_index=True
 )
-stage.table(
-    "accuracy",
-    accuracy[
-        [*by, "accuracy", "low", "high", "macro_F1", "off_by", "groups", "n_seeds"]
-    ],
-)
+print(f"{len(judged)} predictions of test texts")
 
-# %% [markdown]
-# *Reading it.* Between the most frequent class and the world's reader lies all that there is to learn. What our models lack is mostly the meaning of
-# unseen predicates. For the study this is no harm: an explanation is judged by what *this* model does, right or wrong, and stage 4
-# asks separately how far the model's effects are from the world's.
-#
-# ## 7 · Control
-#
-# Labels that have nothing to do with their texts should teach nothing. A head on the same vectors, with shuffled labels, must fall back to
-# the floor.
+# %% [markdown] tags=["slide"]
+# In the figure, hollow marks are floors and the triangle is the ceiling. The intervals are over *groups*, because the edits of one review are not independent texts.
 
-
-# %% tags=["nbval-ignore-output"]
-def shuffled(name):
-    """The accuracy of a head that was fitted to shuffled labels."""
-    labels = np.random.default_rng(seed).permutation(
-        data[name]["train"]["label"].to_numpy()
-    )
-    head = fit_head(vectors[name, "train"], labels, n_classes)
-    return (
-        head.probabilities(vectors[name, "test"]).argmax(1)
-        == data[name]["test"]["label"].to_numpy()
-    ).mean()
-
-
-control = pd.DataFrame([{"dataset": name, "accuracy": shuffled(name)} for name in data])
-stage.table("controls", control)
-
-# %% [markdown]
-# And the orders that must hold, for the scales that we ran:
-
-# %%
-score = accuracy.set_index(by)["accuracy"]
-for name in data if scale in ("small", "cpu") else []:
-    floor = score[name, "Most frequent"]
-    noise = control.set_index("dataset")["accuracy"][name]
-    assert noise < floor + 0.1, (
-        f"{name}: after learning shuffled labels {noise:.2f}, above the most frequent "
-        f"class ({floor:.2f}); hand in more test texts (n_originals)"
-    )
-    for best in [max(score[name, kind] for kind in models)] if models else []:
-        assert best > floor + 0.05, (
-            f"{name}: the best model reaches {best:.2f}, the most frequent class {floor:.2f}; "
-            "raise epochs or lr, or name a further model"
-        )
-        if (name, "The world's reader") in score.index:
-            reader = score[name, "The world's reader"]
-            assert reader > best, (
-                f"{name}: a model reaches {best:.2f}, the world's own reader {reader:.2f}; "
-                "raise n_originals, for so few test texts leave it to chance"
-            )
-
-# %% [markdown]
-# ## 8 · The figure
-#
-# Accuracy with its interval; hollow marks are floors, the triangle is the ceiling. The table holds what is drawn.
-
-# %% tags=["nbval-ignore-output"]
+# %% tags=["nbval-ignore-output", "slide"]
 looks = {
     "Most frequent": ("o", "none"),
     "Bag of words": ("s", "none"),
     "The world's reader": ("^", COLOURS[2]),
 }
+
+
+def best_of(part):
+    """How good the best trained model of a data set is, in words."""
+    trained = part.loc[part["model"].isin(models), "accuracy"]
+    return f"best model {trained.max():.0%} right" if len(trained) else "floors"
+
+
 with plt.rc_context(STYLE):
     figure, axes = plt.subplots(
         1,
@@ -518,27 +469,92 @@ with plt.rc_context(STYLE):
         ax.set(
             yticks=range(len(part)),
             yticklabels=part["model"],
-            title=name,
+            title=f"{name}: {best_of(part)}",
             xlabel="accuracy on test texts",
             xlim=(0, 1),
         )
     axes[0, 0].invert_yaxis()
 stage.figure("accuracy", figure)
-stage.table("figure", accuracy[[*by, "accuracy", "low", "high"]])
+_ = stage.table("figure", accuracy[[*by, "accuracy", "low", "high"]])
 
 # %% [markdown]
+# The table adds macro-F1, and by how many stars a prediction is off on average.
+
+# %% tags=["nbval-ignore-output"]
+shown = [*by, "accuracy", "low", "high", "macro_F1", "off_by", "groups", "n_seeds"]
+in_words(
+    stage.table("accuracy", accuracy[shown]),
+    {"dataset": "data set", "model": "model", "accuracy": "accuracy", "low": "from"}
+    | {"high": "to", "macro_F1": "macro-F1", "off_by": "stars off"},
+)
+
+# %% [markdown] tags=["slide"]
+# Both models are above the floors and far below the ceiling; their own intervals nearly coincide. For this study a weak model does no harm: an explanation is compared with what *this* model does, right or wrong.
+#
+# ## 6 · Control
+#
+# Shuffled labels should teach nothing. A head that is fitted to them must fall back to the floor.
+
+
+# %% tags=["nbval-ignore-output", "slide"]
+def shuffled(name):
+    """The accuracy of a head that was fitted to shuffled labels."""
+    labels = np.random.default_rng(seed).permutation(
+        data[name]["train"]["label"].to_numpy()
+    )
+    head = fit_head(vectors[name, "train"], labels, n_classes)
+    return (
+        head.probabilities(vectors[name, "test"]).argmax(1)
+        == data[name]["test"]["label"].to_numpy()
+    ).mean()
+
+
+control = pd.DataFrame([{"dataset": name, "accuracy": shuffled(name)} for name in data])
+in_words(
+    stage.table("controls", control),
+    {"dataset": "data set", "accuracy": "accuracy after shuffled labels"},
+)
+
+# %% [markdown]
+# The next cell checks three things: a head fitted to shuffled labels stays near the floor, the best model is above it, and the world's reader is above the best model. It prints nothing if they are true.
+
+# %%
+score = accuracy.set_index(by)["accuracy"]
+for name in data if scale in ("small", "cpu") else []:
+    floor = score[name, "Most frequent"]
+    noise = control.set_index("dataset")["accuracy"][name]
+    assert noise < floor + 0.1, (
+        f"{name}: after learning shuffled labels {noise:.2f}, above the most frequent "
+        f"class ({floor:.2f}); hand in more test texts (n_originals)"
+    )
+    for best in [max(score[name, kind] for kind in models)] if models else []:
+        assert best > floor + 0.05, (
+            f"{name}: the best model reaches {best:.2f}, "
+            f"the most frequent class {floor:.2f}; "
+            "raise epochs or lr, or name a further model"
+        )
+        if (name, "The world's reader") in score.index:
+            reader = score[name, "The world's reader"]
+            assert reader > best, (
+                f"{name}: a model reaches {best:.2f}, the world's reader {reader:.2f}; "
+                "raise n_originals, for so few test texts leave it to chance"
+            )
+
+# %% [markdown] tags=["slide"]
 # ## What could be wrong
 #
-# - **One training of each network says little** about the kind: at this scale the interval speaks of reviews only.
-# - **480 reviews are few.** The encoder learns four judgements and their weights from them.
-# - **The predicted aspects of the train texts** come from classifiers that were fitted on these texts.
-# - **The word vectors of our BiLSTM** are the encoder's word table, not fastText's as in the paper.
+# - **One fine-tuning run says little** about a kind of model. At scale small the intervals contain only the choice of reviews.
+# - **480 reviews are few.** From them a model has to learn how each aspect is praised and blamed, and how much it matters.
+# - **The aspects of the train texts** are predicted by classifiers that were fitted to these texts.
+# - **The word vectors of our BiLSTM** are the encoder's, not fastText's as in the paper.
 #
 # ## Try it
 #
-# - Add `"frozen encoder"` to `models`. One vector, made to compare sentences, has to hold four judgements: how far does it come?
-# - Set `train_on = "exclusive"`. Do the models get better where edits are among the train texts?
-# - Set `n_classes = 2`. What becomes of texts with three stars? (Stages 3 to 5 follow by themselves; effects are then counted in classes, not stars.)
+# - Add `"frozen encoder"` to `models`. How accurate is a linear head on one fixed vector per text?
+# - Set `train_on = "exclusive"`. Do the models get better with edits among the train texts?
+# - Set `n_classes = 2`. What happens to texts with three stars?
+#
+# Exercises with checks: [page](../../docs/course/exercises/cebab.md#02-training).
 
 # %%
 stage.close(globals())
@@ -546,13 +562,13 @@ stage.close(globals())
 # %% [markdown]
 # ## Hand-over
 #
-# [03_attribution](03_attribution.ipynb) hands the train texts with these answers to its explainers, shows them one side of every test pair, and asks what
-# the other side would be.
+# [03_attribution](03_attribution.ipynb) gives its explainers the train texts with these predictions. It shows them one text of every test pair, and asks what
+# the model would predict for the other.
 
 # %% [markdown] tags=["exercise"]
 # ## Exercises
 #
-# They stand alone: run the next cell, and none of the cells above. Put your answer in the place of the three dots. The check below it says what is wrong, and not what is right.
+# You can do them without running the notebook: start with the next cell. Replace the three dots by your answer. If it is wrong, the check below it gives a hint, but not the solution.
 
 # %% tags=["exercise"]
 from statistics import NormalDist
@@ -560,7 +576,8 @@ from statistics import NormalDist
 from lib.core.exercises import check_choice, check_number, read_committed
 
 unlearnt = read_committed("cebab", "cpu", "02_training", "unlearnt")
-unlearnt[["aspect", "before", "without", "share"]].round(3)
+unlearnt = unlearnt.groupby("aspect", sort=False)[["before", "without", "share"]].mean()
+unlearnt.round(3)
 
 # %% [markdown] tags=["exercise"]
 # ### 1 · By hand
@@ -589,7 +606,7 @@ check_number(
 # %% [markdown] tags=["exercise"]
 # ### 2 · Explain
 #
-# An adversary was trained to remove an aspect from the encoder. `without` is the accuracy of a *new* probe for that aspect, `before` that with the untouched encoder, `share` what naming the most frequent value gives. Is the aspect gone?
+# An encoder was trained against an adversary, to forget an aspect. The table has means over five fine-tuning runs. `without` is the accuracy of a *new* probe that reads the aspect from this encoder. `before` is the accuracy of a probe on the encoder before that training. `share` is the accuracy of always naming the most frequent value. Is the aspect gone?
 #
 # - `"a"` Yes, `without` is below `before` everywhere.
 # - `"b"` No, the new probe is still far above `share`.
@@ -608,6 +625,6 @@ check_choice(
     "b",
     {
         "a": "Lower is not gone. What would the probe reach if nothing were left?",
-        "c": "A probe that finds the aspect has found it; only a failing one leaves it open.",
+        "c": "A probe that finds the aspect has found it; a failing one says less.",
     },
 )

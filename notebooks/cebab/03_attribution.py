@@ -15,26 +15,30 @@
 #
 # [Start here](../00_start_here.ipynb) · before: [02_training](02_training.ipynb) · next: [04_metrics](04_metrics.ipynb)
 #
-# "Here is a review. Suppose the food had been bad." An explainer of concepts has to say how the model's answer would change. It has seen
-# train texts with their labels and answers; of the test pair it sees one side. The other side, the counterfactual, is known and kept
-# from it: with it, stage 4 marks the estimate.
+# ## What we found
+#
+# - **Explainers disagree widely about one and the same text** ([figure](../../outputs/reference/cebab/cpu/03_attribution/one_text.png)).
+# - **Four methods of the paper give the same answer to "what if the food were good?" and "what if it were bad?"**: TCAV, ConceptSHAP, INLP and CausaLM ([table](../../outputs/reference/cebab/cpu/03_attribution/blindness.csv)).
+# - **The released ConceptSHAP returns numbers that cannot be an effect**. The changes of all class probabilities sum to 0. The sum of its numbers is off by
+#   1.5<!-- cebab/cpu/03_attribution/overview[explainer=ConceptSHAP (as released)].sum -->.
+#
+# "Here is a review. Suppose the food had been bad." An explainer has to say how the model's answer would change. It has seen train texts with their labels and the model's answers. Of a test pair it sees one text; the other one is for stage 4.
 
 # %% [markdown] tags=["slide"]
 # ## You will see
 #
-# - one interface for explainers that are made quite differently: averages, matching, regressions, slopes, erasure;
-# - each told by a small example with a known answer, and what the released code of the paper does instead where it differs;
-# - which of them answer "what if Negative" and "what if Positive" alike.
+# - simple explainers by hand: averages, matching and regression;
+# - three methods that use the model's vectors;
+# - which explainers give the same answer to different questions.
 #
-# **You can then** estimate an effect by two methods by hand, and say what one direction cannot answer. **You need**
-# [stage 1](01_data_generation.ipynb), [stage 2](02_training.ipynb). **Time:** 20 minutes to read, a minute to run, 15
-# minutes for the exercises.
+# **You can then** estimate an effect by two methods by hand, and say why a method with a single direction for each concept cannot tell *better* from *worse*. **You need**
+# [stage 1](01_data_generation.ipynb), [stage 2](02_training.ipynb). **Time:** 20 minutes to read, a minute to run, [15 minutes for the exercises](../../docs/course/exercises/cebab.md#03-attribution).
 #
 # | in | from | out |
 # |---|---|---|
-# | `texts.parquet`, `pairs.parquet` | 01 | `estimates.parquet`: per data set, model, seed, explainer and pair the estimated effect `e_1` ... `e_K` |
-# | `predictions.parquet`, `aspects.parquet`, `vectors/*.npz` | 02 | `outside.parquet`: the answers of a model from outside to the test texts, where there is one |
-# | | | `overview`, `blindness` (`.csv`), one figure |
+# | `texts.parquet`, `pairs.parquet` | 01 | `estimates.parquet`: `e_1` ... `e_K` for each model, explainer and pair |
+# | `predictions.parquet`, `aspects.parquet`, `vectors/*.npz` | 02 | `outside.parquet`: the answers of an outside model |
+# | | | two tables, one figure |
 
 # %%
 import lib.same_numbers  # first: the same instructions on every processor
@@ -71,29 +75,14 @@ from lib.studies.cebab.reading import load_reading
 from lib.studies.cebab.registry import can_explain, explainer_named, family_of
 from lib.studies.cebab.reviewers import file_of
 from lib.studies.cebab.reviews import ASPECTS
+from lib.studies.cebab.words import in_words
 
 # %% [markdown]
 # ## Settings
 #
-# `explainers` lists who is asked. A name that ends in *(as released)* has the main fault of the paper's code, kept to show what it does (the docstrings say which faults
-# are not copied). What is not in the paper is marked *ours* in the table of section 5.
+# `explainers` lists all explainers; sections 2 and 3 say what each of them does. A name with *(as released)* has the main [fault of the released code](README.md#where-the-released-code-differs-from-the-definition), and *(towards c')* is our variant that uses the direction of the change.
 #
-# The `outside_...` let a model join that was trained elsewhere, under the name `outside`. Its texts are those of the first data set: all of its
-# test pairs, and the train texts that the tables name. Section 4 shows the way with one of our own models.
-#
-# | parameter | file | holds |
-# |---|---|---|
-# | `outside_predictions` | Parquet or CSV | `text_id`, and `p_1` ... `p_K`, which are at least 0 and sum to one |
-# | `outside_aspects` (may be missing: ours) | Parquet or CSV | `text_id`, and `food`, `service`, `ambiance`, `noise`: Negative, unknown or Positive |
-# | `outside_vectors` (may be missing) | `.npz` | `text_id` (n), `vectors` (n x hidden), and the head: `weight` (K x hidden), `bias` (K); of two layers also `dense_weight`, `dense_bias`, `activation` |
-# | `outside_head` (may be missing) | `module:function` | the head as a function of yours, from vectors (n x hidden) to probabilities (n x K) |
-#
-# Several trainings are named by `outside_seeds`; `{seed}` in a name stands for each of them.
-# With the tables every explainer runs that needs no weights, with the arrays TCAV, ConceptSHAP, INLP, LEACE and the search for similar
-# texts as well. Stages 4 and 5 score the model like the others.
-#
-# An explainer of yours joins `explainers` as `module:function`, or with a table of its estimates in `estimate_files`. The
-# [README](README.md) has an example of each.
+# A model that was trained elsewhere can join by files, and so can an explainer of your own. The [README](README.md#a-model-of-your-own) has examples.
 
 # %% tags=["parameters"]
 scale = "small"  # which settings: small, cpu or paper; names the output folder
@@ -130,23 +119,23 @@ explainers = [
     "LEACE",
     "LEACE (towards c')",
     "Causal Proxy Model",
-]  # who is asked
+]  # all explainers
 proxy = {
     "layers": 1,
     "epochs": 1,
     "batch_size": 16,
     "questions": 1,
-}  # the Causal Proxy Model: layers that learn, training, changes a text
+}  # the Causal Proxy Model (section 3); questions: changes asked of each train text
 proxy_lr = 0.0003  # its highest learning rate
 device = "auto"  # auto, cpu or cuda
 outside_predictions = ""  # a table of predictions made elsewhere: text_id, p_1 ... p_K
-outside_aspects = ""  # a table of predicted aspects made elsewhere: text_id, food, service, ambiance, noise
+outside_aspects = ""  # a table of predicted aspects made elsewhere
 outside_vectors = ""  # an .npz made elsewhere: text_id, vectors, weight, bias
-outside_head = ""  # what makes the probabilities from these vectors: module:function; empty: the layers beside them
-outside_seeds = [0]  # trainings of that model; {seed} in a name stands for each of them
-n_dev_pairs = 100  # pairs of dev, at most, on which one scale is fitted for each explainer and model
+outside_head = ""  # module:function, from these vectors to probabilities
+outside_seeds = [0]  # fine-tuning runs of that model, for {seed} in a file's name
+n_dev_pairs = 100  # at most so many dev pairs, to fit a factor for L2 (stage 4)
 reuse_units = False  # read estimates that are committed, and publish new ones
-estimate_files = []  # tables of effects estimated elsewhere: base_id, counterfactual_id, e_1 ... e_K
+estimate_files = []  # tables of effects estimated elsewhere
 
 # %% [markdown]
 # | symbol | meaning | here |
@@ -167,16 +156,16 @@ models = study.models[["dataset", "model", "seed"]]
 in_reach = models[study.models["has_vectors"].astype(bool)]  # others: answers alone
 if models.empty and not outside_predictions:
     raise TouchstoneError(
-        "there is no model to explain: name a table in outside_predictions, or models in stage 2"
+        "there is no model to explain: name a table in outside_predictions, "
+        "or models in stage 2"
     )
 print(f"{len(models)} models, {len(explainers)} explainers")
 pairs.groupby(["dataset", "aspect"], sort=False).size().unstack()
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## 1 · One question by hand
 #
-# Four train texts about food and service, a model that gives the second of two classes these probabilities, and a test text with bad
-# food and bad service, to which it gives .1. **What if the food had been good?**
+# There are four train texts about food and service. A model gives the class *good* these probabilities:
 #
 # | food | service | answer |
 # |---|---|---|
@@ -185,10 +174,13 @@ pairs.groupby(["dataset", "aspect"], sort=False).size().unstack()
 # | Negative | Positive | .5 |
 # | Negative | Negative | .1 |
 #
-# - CONEXP: mean where the food is good minus mean where it is bad, (.9 + .6) / 2 - (.5 + .1) / 2 = **.45**. It does not look at the text.
-# - Approx: the answer to a text with good food and *all else alike*, minus the text's own, .6 - .1 = **.5**.
+# A test text has bad food and bad service, and the model gives it .1. **What if the food had been good?** Stop and guess before you read on.
+#
+# - *CONEXP* (conditional expectation) compares averages: (.9 + .6) / 2 − (.5 + .1) / 2 = **.45**. It does not look at the text.
+# - *Approx* (approximate counterfactual) takes a text with good food that agrees in all other aspects. It subtracts the model's answer to the test text: .6 − .1 = **.5**.
+# - *S-Learner* fits a logistic regression of the answers on the values, and changes one value. *Soft* means that it is fitted to probabilities and not to classes.
 
-# %%
+# %% tags=["slide"]
 values = np.array(
     [
         [f, s, "unknown", "unknown"]
@@ -222,10 +214,9 @@ assert np.isclose(answers["CONEXP"], 0.45) and np.isclose(answers["Approx"], 0.5
 pd.Series(answers).round(3).to_frame("effect on the second class").T
 
 # %% [markdown]
-# The third, a logistic regression of the answers on the values, is careful: with four texts its penalty weighs much.
+# With four texts the regularisation of the regression has much weight, so S-Learner's effect is smaller than the other two.
 #
-# An explainer gets a `Questions` object and nothing else of the test pair. Its gold labels are blanked out, the counterfactual is not
-# in it, and the value of the asked aspect comes with the question.
+# Of a test pair an explainer receives only a `Questions` object. It holds the text, the value of the asked aspect and the new value. The readers' other labels are blanked out, and the other text is not in it.
 
 # %%
 assert (question.texts.gold == "").all() and question.values()[0].tolist() == [
@@ -236,17 +227,17 @@ assert (question.texts.gold == "").all() and question.values()[0].tolist() == [
 ]
 show_source(ask)
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## 2 · Three explainers in full
 #
+# ![Four ways to say what becomes of the answer 0.1 if the food were good: compare average answers to train texts (+0.45), match a text with good food and the same service (+0.5), follow the direction of the concept among the model's vectors, or remove the concept from them.](../../docs/schematics/four_ways.svg)
+#
 # ### S-Learner
-# Fit a model of the model: predict its answer from the twelve one-hot values of the four aspects, then change one value (eq. 8):
+# A regression $g$ predicts the answer from the values of the four aspects (eq. 8, where $g$ is called $\mathcal{E}$). Then one value is changed:
 #
-# $$\text{S-Learner}(C, c, c'; x) = \mathcal{E}(x_u^{C=c'}) - \mathcal{E}(x_u^{C=c})$$
+# $$\text{S-Learner}(C, c, c'; x) = g(x_u^{C=c'}) - g(x_u^{C=c})$$
 #
-# At test time the values are predicted. But the value of the *asked* aspect is known: it is the $c$ of the question. The released code
-# overwrites it with a prediction, and where this happens to be $c'$, says that nothing would change. We keep what is known, and
-# show the other as *(as released)*.
+# For a test text the values are predicted, except that of the *asked* aspect: the question contains it. The released code replaces this value, too, by a prediction. If the prediction happens to be $c'$, it answers that nothing changes.
 
 # %%
 show_source(SLearner.effects)
@@ -262,16 +253,15 @@ assert (
 )
 assert SLearner("soft").fit(train, None, 0).effects(forgetful)[0, 1] > 0.1
 
-# %% [markdown]
-# ### TCAV, and what a gradient buffer can do
-# Find the direction of a concept among the vectors, and take the slope of each probability along it (eq. 9):
+# %% [markdown] tags=["slide"]
+# ### TCAV
+# TCAV (testing with concept activation vectors) finds the direction of a concept among the vectors, and takes the slope of each probability along it (eq. 9):
 #
 # $$\text{TCAV}_{\mathcal{N}_\phi}(C; x) = (\nabla \mathcal{N}_k(\phi(x)) \cdot v_C)_{k=1}^K$$
 #
-# The paper has one direction $v_C$ for each concept: from texts that do not speak of it to texts that do. So TCAV cannot hear whether Negative or Positive is
-# asked about; the variant *(towards c')* points from texts with $c$ to texts with $c'$. For a linear last layer $w$ the slope is known: $\nabla \mathcal{N}_k \cdot v = p_k \big(w_k \cdot v - \sum_j p_j\, w_j \cdot v\big)$, which sums to zero.
-# The released code never clears its gradients between classes. On a CPU every class then gets the *sum* over all of them: a constant vector.
-# A true effect sums to zero, so it is at a right angle to any constant, **and the cosine error is 1 on every pair, by arithmetic.**
+# In the paper each concept has one direction $v_C$, from texts that do not mention it to texts that do. So TCAV gives the same answer for a change towards Negative and towards Positive. Our variant *(towards c')* points from texts with $c$ to texts with $c'$.
+#
+# In the next cell the last layer is linear, and the direction is the first coordinate. With two classes the slope must be $p(1 - p)$.
 
 # %%
 slope = explainer_named("TCAV (towards c')").make()
@@ -292,12 +282,13 @@ assert np.allclose(
 )
 
 # %% [markdown]
-# The one direction here is the first coordinate, and the slope of a logistic function is $p(1 - p)$.
+# The released code does not clear its gradients between classes, so every class gets the same number. An effect sums to zero, and a vector of equal numbers is at a right angle to it. So the *cosine error*, 1 minus the cosine of this angle (stage 4), is exactly 1 on every pair.
 #
-# ### LEACE, an eraser
-# INLP and LEACE remove a concept from the embedding so that no linear classifier finds it, and ask the last layer again (eq. 10). INLP projects out one
-# classifier after the other. LEACE (Belrose et al. 2023) is the closed form: of all affine maps after which concept and embedding are
-# uncorrelated, the one that moves the embeddings least.
+# ### LEACE
+# INLP (iterative null-space projection) and LEACE (least-squares concept erasure) remove a concept from the vector until no linear classifier finds it, and apply the last layer again (eq. 10). INLP fits a classifier, removes the directions that it uses, and repeats. LEACE (Belrose et al. 2023) has a closed form. Of all affine maps after which the vectors are
+# uncorrelated with the concept, it changes the vectors least.
+#
+# In the example only the first coordinate depends on the concept, and LEACE sets it to zero.
 
 # %%
 show_source(fit_leace)
@@ -307,27 +298,26 @@ assert np.allclose(
 )
 
 # %% [markdown]
-# The concept moves the first coordinate alone, and the first coordinate is what goes. Removing a concept answers the question
-# "what if it were unknown?" and no other; CEBaB scores it on all. The variants *(towards c')* put back what texts with the new value have, on
-# average, in the removed part.
+# Removing a concept answers "what if it were unknown?". The benchmark scores it on all questions. In the variants *(towards c')*, the removed part is replaced by its mean over the train texts with the new value.
 #
-# ## 3 · The others
+# ## 3 · The other explainers
 #
-# | name | in one sentence | check in `tests/studies/cebab/` |
-# |---|---|---|
-# | Random, Zero | random vectors; nothing ever changes | sums, repeatability |
-# | No concept | mean train answer minus own answer: *regression to the mean* | hand value |
-# | Approx (originals) | Approx from the train texts that nobody edited, as the paper says; its public code takes all | hand values |
-# | Approx (mean), (top k) | the mean of all exact matches; of the k most similar ones by the model's embedding (which holds the answer, too: the nearest are those that are rated alike, and the estimate shrinks) | hand values, also without a match |
-# | S-Learner (soft), (from the text) | probabilities as targets; minus the model's actual answer | finds the effects of a model that is one |
-# | Concept LIME | a regression per text, near texts count more | endless kernel = S-Learner |
-# | TCAV (towards c'), (scaled) | a direction for each question; the same slope times the distance of the two means; still a local slope, and no effect | finite differences |
-# | ConceptSHAP | what a concept adds to the answers that four numbers allow | efficiency, 16 separate fits |
-# | INLP | ten rounds, the last layer fitted again | a linear classifier finds nothing |
-# | CausaLM, (nothing unlearnt) | a last layer over an encoder that has unlearnt the concept (stage 2), minus the model's answer; the same over an encoder that has unlearnt nothing, a floor | the reversed gradient, deafness |
-# | Causal Proxy Model | a student of the model, told at the end of its input what to imagine (*ours*: not in the paper; Wu et al. 2022) | learns a known effect |
+# | name | in one sentence |
+# |---|---|
+# | Random, Zero | a random vector; nothing changes |
+# | No concept | the mean of all answers, minus the model's answer to this text |
+# | Approx (originals) | Approx that matches with unedited texts only, as the paper says |
+# | Approx (mean) | the mean of all texts that match |
+# | Approx (top k) | of the texts that match, the mean of the k whose vectors are most similar |
+# | Approx (asked aspect only) | the mean of all texts with the new value, whatever their other aspects |
+# | S-Learner (soft, from the text) | it subtracts the model's answer to the text, and not the regression's |
+# | Concept LIME | one regression per text, in which similar texts count more |
+# | TCAV (scaled) | the slope times the distance between the two groups of texts |
+# | ConceptSHAP | a Shapley value: what the direction of a concept adds to a linear prediction of the model's answer; without the concept this is lost |
+# | CausaLM | the answer over an encoder that was trained to forget the concept (stage 2), minus the model's; in *nothing unlearnt*, its control, the encoder forgot nothing |
+# | Causal Proxy Model | a copy of the model that is told what to imagine (Wu et al. 2022; see below) |
 #
-# And so does the paper's Table 2 tell them apart: what each needs of the model and of the labels.
+# The paper's Table 2 lists what each method needs. [The file](material/table_2.csv) has two more columns.
 
 # %%
 table_2 = read_table(material("cebab") / "table_2.csv").fillna("None")
@@ -338,11 +328,14 @@ needs = {
 }
 for row in table_2.itertuples():
     assert explainer_named(row.explainer).needs in needs[row.access]
-table_2
+in_words(
+    table_2,
+    {"explainer": "explainer", "method": "model that it trains"}
+    | {"access": "access to the model", "labels": "labels of the test text"},
+)
 
 # %% [markdown]
-# The Shapley value by hand: two concepts worth 1 and 2 alone and 5 together. The first adds 1 or 3, on average 2; the second 2 or 4, on
-# average 3.
+# We compute a Shapley value by hand. Two concepts are worth 1 and 2 alone, and 5 together. The first adds 1 if it comes first and 3 if it comes second, 2 on average. The second adds 2 or 4, 3 on average.
 
 # %%
 worth = np.array([0.0, 1.0, 2.0, 5.0]).reshape(4, 1, 1)
@@ -352,9 +345,7 @@ assert subsets(2) == [(), (0,), (1,), (0, 1)] and shapley_values(worth, 2)[
 show_source(shapley_values)
 
 # %% [markdown]
-# The Causal Proxy Model needs a sentence more. Its student begins as a copy of the explained model. It learns to answer a train text as the model
-# does; and, with a *wish* written behind the text, as the model answers, on average, to train texts where the wish is true and all else is
-# alike. These are the matches of Approx; the student learns to foresee them from the words.
+# The Causal Proxy Model starts as a copy of the explained model, and learns the model's answers to the train texts. It also reads train texts that end in a *wish*, such as "| food positive". For these it learns the mean answer to the train texts in which the food is positive and the other aspects are the same.
 
 # %%
 assert with_wish("Cold soup.", "food", "Positive") == [
@@ -369,14 +360,13 @@ show_source(CausalProxy._wishes)
 # %% [markdown]
 # ## 4 · The full run
 #
-# Train texts come with gold labels, predicted labels, answers and embeddings; the questions with what a test text shows.
+# An explainer is fitted to train texts with their labels and predicted labels, and the model's answers and vectors.
 
 # %%
 show_source(Asking.gathered)
 
 # %% [markdown]
-# Each explainer is fitted and asked, with a seed of its own; who draws nothing ignores it. The Causal Proxy Model gets the explained model itself, and
-# so only explains models whose tensors stage 2 has kept. An explainer and a model are a unit: a long run goes on where it was stopped.
+# Each explainer has its own seed. Its estimates are stored, and computed again only if a setting changes.
 
 # %%
 for name in explainers:
@@ -384,8 +374,7 @@ for name in explainers:
 show_source(Asking.answers)
 
 # %% [markdown]
-# All explainers on all models. The student and the encoders without a concept are trained for few epochs here; the paper gives CausaLM 3, and the
-# Causal Proxy Model, in its other form, had 30.
+# All explainers explain all models, except that the Causal Proxy Model can explain only an encoder.
 
 
 # %%
@@ -405,11 +394,12 @@ def ask_everybody(dataset, model, number, given=None):
 
 
 # %% [markdown]
-# The run:
+# Now they do.
 
 # %%
 print(
-    f"Causal Proxy Model: {proxy['epochs']} epochs, {proxy['questions']} changes of each train text"
+    f"Causal Proxy Model: {proxy['epochs']} epochs, "
+    f"{proxy['questions']} changes of each train text"
 )
 found = [
     table for row in models.itertuples(index=False) for table in ask_everybody(*row)
@@ -419,8 +409,7 @@ print(f"{sum(map(len, found))} estimates")
 # %% [markdown]
 # ### A model from outside
 #
-# The tables come in by the door that the Settings describe. To show that it is open, one of our own models walks out and in again: its predictions and
-# predicted aspects are written as tables, its vectors and last layer as arrays, all in another order. The answers must be the same.
+# We test the files of an outside model with one of our own models: we write it, in another order, and read it again. The estimates must be the same.
 
 
 # %%
@@ -443,7 +432,7 @@ def given_from_outside(model):
 dataset = texts["dataset"].iloc[0]
 
 # %% [markdown]
-# Written:
+# First we write the files.
 
 # %%
 files = {
@@ -473,7 +462,7 @@ for first in in_reach.head(1).itertuples(index=False):
     )
 
 # %% [markdown]
-# Read again, and compared:
+# Then we read them and compare three explainers.
 
 # %%
 for first in in_reach.head(1).itertuples(index=False):
@@ -490,8 +479,7 @@ for first in in_reach.head(1).itertuples(index=False):
     print(f"{len(outside[1])} questions, equal answers")
 
 # %% [markdown]
-# And whoever is named in the parameters is asked about, each training by itself. Stage 4 will need the model's answers to the test texts, to know what it
-# really does.
+# If the settings name a model from outside, all explainers that can explain it do so, for each fine-tuning run separately.
 
 # %%
 handed_in = {
@@ -519,7 +507,7 @@ if trainings:
 save_parquet(theirs, stage.path("outside.parquet"))
 
 # %% [markdown]
-# Explainers that were run elsewhere have left tables:
+# Estimates that were made elsewhere are read from tables.
 
 # %%
 for file in estimate_files:
@@ -536,13 +524,12 @@ estimates = pd.concat(found, ignore_index=True)
 save_parquet(estimates, stage.path("estimates.parquet"))
 print(f"models explained: {', '.join(estimates['model'].unique())}")
 
-# %% [markdown]
-# ## 5 · Who says what, at a glance
+# %% [markdown] tags=["slide"]
+# ## 5 · What they say
 #
-# `size` is the mean length of the estimates, `stars` the mean change from Negative to Positive in stars, `sum` how far an estimate is from
-# summing to zero. `family`: floor, paper, ours, released (a fault by name).
+# An estimate is a vector. We describe it by its length, and by the change of the expected stars.
 
-# %% tags=["nbval-ignore-output"]
+# %%
 columns = [name for name in estimates if name.startswith("e_")]
 vectors = estimates[columns].to_numpy()
 told = estimates.assign(
@@ -562,94 +549,12 @@ overview = (
     .reset_index()
 )
 overview.insert(1, "family", [family_of(name) for name in overview["explainer"]])
-stage.table("overview", overview)
+print(f"{len(estimates)} estimates of {len(overview)} explainers")
 
-# %% [markdown]
-# *Reading it.* Those that know the direction say that better is better. A released ConceptSHAP sums to minus one and a half: with five
-# classes it cannot be a difference of two probability vectors, whatever the data.
-#
-# ## 6 · Control: who hears the question?
-#
-# The same text can be asked about twice, towards $c'$ and towards $c''$. Who answers the same has not heard what was asked. The table has the
-# share of such questions with two equal answers.
+# %% [markdown] tags=["slide"]
+# The figure is about one text and one change. Each mark is an explainer's answer. The line is what the model really does when it reads the other text; at scale small this is almost nothing.
 
-# %% tags=["nbval-ignore-output"]
-keys = ["dataset", "model", "seed", "explainer", "base_id", "aspect"]
-rounded = told[[*keys, "new"]].assign(answer=[tuple(row) for row in vectors.round(9)])
-distinct = (
-    rounded.drop_duplicates([*keys, "new"])
-    .groupby(keys, sort=False)
-    .agg(changes=("new", "nunique"), answers=("answer", "nunique"))
-)
-twice = distinct[distinct["changes"] > 1].reset_index()
-deaf = (
-    twice.assign(same=twice["answers"] == 1)
-    .groupby("explainer", sort=False)["same"]
-    .mean()
-    .reset_index()
-)
-stage.table("blindness", deaf[deaf["same"] > 0])
-
-# %% [markdown]
-# Zero and No concept are deaf by design. Among the methods of the paper, TCAV, ConceptSHAP, INLP and CausaLM are: of a text whose aspect is *unknown*, a deaf method
-# cannot have both signs right, towards Negative and towards Positive.
-#
-# And **no** explainer may depend on the counterfactual. All that an explainer gets is a `Questions` object. So everything that is known of the other texts is
-# replaced by nonsense, words, labels, answers and vectors, and the questions about fifty pairs must stay the same, number by number. Some explainers then answer both.
-
-
-# %%
-def nonsense(values, filler, other):
-    """What is known of the texts, with something else for those that are not asked about."""
-    rows = other if np.ndim(values) == 1 else other[:, None]
-    return None if values is None else np.where(rows, filler, values)
-
-
-fillers = {
-    "gold": "Positive",
-    "predicted": "Negative",
-    "probabilities": np.eye(n_classes)[0],
-    "embeddings": -9.0,
-    "words": "nonsense",
-    "without": -9.0,
-}
-
-
-def hears_no_other_text(train, questions, head, asked):
-    """Asserts that fifty questions, and answers to them, stay as they are."""
-    few, whole = asked.head(50), questions.texts
-    other = ~np.isin(whole.ids.astype(str), few["base_id"].to_numpy(str))
-    parts = {
-        name: nonsense(getattr(whole, name), f, other) for name, f in fillers.items()
-    }
-    blind = []
-    for seen in (whole, Texts(whole.ids, **parts)):
-        rows = np.unique(seen.ids.astype(str), return_index=True)[1]
-        blind.append(ask(few, seen.take(rows)))
-    for part in ("ids", *fillers):
-        assert np.array_equal(*(getattr(one.texts, part) for one in blind))
-    for name in ("CONEXP", "Approx (mean)", "S-Learner", "TCAV", "LEACE", "CausaLM"):
-        if can_explain(name, train, head):
-            fitted = explainer_named(name).make().fit(train, head, 0)
-            assert np.array_equal(*(fitted.effects(questions) for questions in blind))
-    return f"{len(few)} questions, {other.sum()} of {len(other)} rows spoiled, equal questions and answers"
-
-
-# %% [markdown]
-# Of the first model whose vectors are at hand:
-
-# %%
-within = [study.gathered(*row) for row in in_reach.head(1).itertuples(index=False)]
-for parts in [*within, *given.values()][:1]:
-    print(hears_no_other_text(*parts))
-
-# %% [markdown]
-# ## 7 · One text, all answers
-#
-# A text of the first data set, one change, and what everybody says, in stars. The line is what the model really does when it reads the
-# counterfactual.
-
-# %% tags=["nbval-ignore-output"]
+# %% tags=["nbval-ignore-output", "slide"]
 first = estimates[["dataset", "model", "seed"]].iloc[0]
 one_model = first.to_frame().T
 mine = told.merge(one_model)
@@ -681,28 +586,121 @@ with plt.rc_context(STYLE):
         xlabel="food from Negative to Positive, in stars",
     )
     ax.invert_yaxis()
-    ax.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1))
+    ax.legend(frameon=False, loc="upper left", bbox_to_anchor=(0, -0.12))
+    near = (shown["stars"] - actual).abs().lt(0.5).sum()
+    ax.set_title(f"{near} of {len(shown)} answers within half a star", loc="right")
 stage.figure("one_text", figure)
-stage.table("figure", shown.assign(model=actual))
+_ = stage.table("figure", shown.assign(model=actual))
 
 # %% [markdown]
-# One text decides nothing. Stage 4 has them all.
+# The table has means over all questions; those in stars are about changes from Negative to Positive.
+
+# %% tags=["nbval-ignore-output"]
+overview = stage.table("overview", overview)
+well_known = ["Zero", "No concept", "CONEXP", "Approx", "Approx (mean)", "S-Learner"]
+well_known += ["TCAV", "ConceptSHAP", "INLP", "CausaLM", "LEACE", "Causal Proxy Model"]
+in_words(
+    overview[overview["explainer"].isin(well_known)],
+    {"explainer": "explainer", "size": "mean length", "stars": "mean change in stars"},
+)
+
+# %% [markdown] tags=["slide"]
+# On average CONEXP, Approx, S-Learner and the Causal Proxy Model say that a better value adds more than half a star. The explainers that cannot use the direction of the change (TCAV, ConceptSHAP, INLP, CausaLM and LEACE) say less, and TCAV stays near zero.
 #
+# ## 6 · Control: does the answer depend on the question?
+#
+# One text can be asked about with two different new values. The table has the share of such cases in which both answers are equal, for explainers where that happens.
+
+# %% tags=["nbval-ignore-output", "slide"]
+keys = ["dataset", "model", "seed", "explainer", "base_id", "aspect"]
+rounded = told[[*keys, "new"]].assign(answer=[tuple(row) for row in vectors.round(9)])
+distinct = (
+    rounded.drop_duplicates([*keys, "new"])
+    .groupby(keys, sort=False)
+    .agg(changes=("new", "nunique"), answers=("answer", "nunique"))
+)
+twice = distinct[distinct["changes"] > 1].reset_index()
+deaf = (
+    twice.assign(same=twice["answers"] == 1)
+    .groupby("explainer", sort=False)["same"]
+    .mean()
+    .reset_index()
+)
+same = stage.table("blindness", deaf[deaf["same"] > 0])
+named = same["explainer"].isin(
+    ["Zero", "TCAV", "ConceptSHAP", "INLP", "CausaLM", "LEACE"]
+)
+in_words(same[named], {"explainer": "explainer", "same": "share of equal answers"})
+
+# %% [markdown] tags=["slide"]
+# *Zero* ignores the question by design. TCAV, ConceptSHAP, INLP, CausaLM and LEACE ignore the direction of the change. If a text does not mention the food, such a method cannot be right about both good and bad food.
+#
+# **No** explainer may use the counterfactual text. To check this, we replace everything that is known about the other texts by nonsense. The questions about fifty pairs, and the answers to them, must stay the same.
+
+
+# %%
+def nonsense(values, filler, other):
+    """What is known of the texts, with nonsense for those that are not asked about."""
+    rows = other if np.ndim(values) == 1 else other[:, None]
+    return None if values is None else np.where(rows, filler, values)
+
+
+fillers = {
+    "gold": "Positive",
+    "predicted": "Negative",
+    "probabilities": np.eye(n_classes)[0],
+    "embeddings": -9.0,
+    "words": "nonsense",
+    "without": -9.0,
+}
+
+
+def hears_no_other_text(train, questions, head, asked):
+    """Asserts that fifty questions, and answers to them, stay as they are."""
+    few, whole = asked.head(50), questions.texts
+    other = ~np.isin(whole.ids.astype(str), few["base_id"].to_numpy(str))
+    parts = {
+        name: nonsense(getattr(whole, name), f, other) for name, f in fillers.items()
+    }
+    blind = []
+    for seen in (whole, Texts(whole.ids, **parts)):
+        rows = np.unique(seen.ids.astype(str), return_index=True)[1]
+        blind.append(ask(few, seen.take(rows)))
+    for part in ("ids", *fillers):
+        assert np.array_equal(*(getattr(one.texts, part) for one in blind))
+    for name in ("CONEXP", "Approx (mean)", "S-Learner", "TCAV", "LEACE", "CausaLM"):
+        if can_explain(name, train, head):
+            fitted = explainer_named(name).make().fit(train, head, 0)
+            assert np.array_equal(*(fitted.effects(questions) for questions in blind))
+    return (
+        f"{len(few)} questions, {other.sum()} of {len(other)} rows spoiled, all equal"
+    )
+
+
+# %% [markdown]
+# We run the check for the first model.
+
+# %%
+within = [study.gathered(*row) for row in in_reach.head(1).itertuples(index=False)]
+for parts in [*within, *given.values()][:1]:
+    print(hears_no_other_text(*parts))
+
+# %% [markdown] tags=["slide"]
 # ## What could be wrong
 #
-# - **Gold labels for train, predicted ones for test.** That is the paper's rule. Approx compares predicted values on both sides.
-# - **TCAV's size is arbitrary**: a direction of length one has no scale in stars. The cosine is what it can be judged by.
-# - **ConceptSHAP and INLP are adaptations** of methods that explain a whole model, made by the paper for single texts; the details are
-#   in the docstrings.
-# - **CausaLM here is a small one**: its masked LM has few layers and few epochs, and stage 2 shows how much of a concept is left in it.
-# - **INLP's layer is fitted again** on erased embeddings with a small penalty. The released five steps of 2e-5 are next to none, and the
-#   variant *(as released)* takes none.
+# - **Train texts have the readers' labels, test texts predicted ones.** That is the paper's rule.
+# - **TCAV has no scale.** It is a slope, not the effect of a real change. Only its direction, the cosine error, means something.
+# - **ConceptSHAP and INLP were adapted by the paper** to single texts.
+# - **CausaLM is small here.** Stage 2 shows how much of a concept is left in its encoder.
+# - **INLP's last layer is fitted again** with a small penalty. In the released code this step hardly changes the layer, and *INLP (as released)* leaves the step out.
 #
 # ## Try it
 #
-# - Ask `EXPLAINERS["Approx (top k)"]` for other k: `Approx("top_k", k=1)` and `k=30`.
-# - Write an explainer of your own: `fit(train, head, seed)` and `effects(questions)`, or one function, and add it to `explainers`.
-# - Set `train_on` in stage 2 to `exclusive`. Who profits?
+# - Try `Approx("top_k", k=1)` and `k=30`.
+# - Write [an explainer of your own](README.md#an-explainer-of-your-own), and add it to `explainers`.
+# - Set `train_on` in stage 2 to `exclusive`. Which explainers benefit?
+#
+# Exercises with checks: [page](../../docs/course/exercises/cebab.md#03-attribution).
 
 # %%
 stage.close(globals())
@@ -710,12 +708,12 @@ stage.close(globals())
 # %% [markdown]
 # ## Hand-over
 #
-# [04_metrics](04_metrics.ipynb) lays each estimate beside what the model really does, and what the world does.
+# [04_metrics](04_metrics.ipynb) compares each estimate with what the model really does.
 
 # %% [markdown] tags=["exercise"]
 # ## Exercises
 #
-# They stand alone: run the next cell, and none of the cells above. Put your answer in the place of the three dots. The check below it says what is wrong, and not what is right.
+# You can do them without running the notebook: start with the next cell. Replace the three dots by your answer. If it is wrong, the check below it gives a hint, but not the solution.
 
 # %% tags=["exercise"]
 import numpy as np

@@ -11,39 +11,39 @@
 # ---
 
 # %% [markdown] tags=["slide"]
-# # CEBaB, stage 4 of 5: how far are the explainers off, and what is that worth?
+# # CEBaB, stage 4 of 5: how far are the explainers off, and what is a good error?
 #
-# [Start here](../00_start_here.ipynb) · before: [03_attribution](03_attribution.ipynb) · next: [05_figures](05_figures.ipynb)
+# [Start here](../00_start_here.ipynb) · before: [03_attribution](03_attribution.ipynb) · next: [05_figures](05_figures.ipynb) · the paper: sections 3 and 6 of [CEBaB](https://arxiv.org/abs/2205.14140)
 #
-# Stage 3 has asked every explainer what a change would do to the model. The counterfactual texts exist, so the answer is known. This
-# stage lays the two side by side (CEBaB, section 3) and asks what the numbers mean: compared with knowing nothing, compared with
-# the best that anybody could do, and, in our worlds, compared with the truth about the *world*.
+# ## What we found
+#
+# - **Approx, the paper's best explainer, has a larger L2 error than the answer "nothing changes"**: .725<!-- cebab/cpu/04_metrics/errors[explainer=Approx, model=encoder, metric=L2].error --> against
+#   .652<!-- cebab/cpu/04_metrics/errors[explainer=Zero, model=encoder, metric=L2].error --> ([figure](../../outputs/reference/cebab/cpu/05_figures/figure_2.png)). It holds for both models.
+# - **Much of that error is size, not direction.** If all its estimates are multiplied by .45<!-- cebab/cpu/04_metrics/scaled[explainer=Approx, model=encoder].scale -->, the error falls to
+#   .601<!-- cebab/cpu/04_metrics/scaled[explainer=Approx, model=encoder].L2_scaled --> ([table](../../outputs/reference/cebab/cpu/04_metrics/scaled.csv)).
+# - **If two editors make the same change, their effects on the model differ by** .402<!-- cebab/cpu/04_metrics/ceiling[same=label, model=encoder, metric=L2].error --> **(L2)**
+#   ([table](../../outputs/reference/cebab/cpu/04_metrics/ceiling.csv)). We have only twenty such pairs.
+#
+# Stage 3 asked every explainer what a change would do to the model. The changed texts exist, so we can compute what the model really does. This stage compares the two.
 
 # %% [markdown] tags=["slide"]
 # ## You will see
 #
-# - three ways to be wrong about an effect, and what each of them forgives;
-# - floors that the paper left out: by the cosine an explainer without any concept beats several that have one;
-# - three effects with three names: the world's, the model's, and the estimate of the model's. They must not be mixed.
+# - three ways in which an estimated effect can be wrong;
+# - rules that use no concepts, and how well they do;
+# - what human edits change besides their goal.
 #
-# **You can then** compute three errors of an estimated effect, and say what each forgives. **You need**
-# [stage 3](03_attribution.ipynb), and what the length of a vector is. **Time:** 25 minutes to read, under a minute to
-# run, 20 minutes for the exercises.
+# **You can then** compute three errors of an estimated effect, and say what each of them does not notice. **You need**
+# [stage 3](03_attribution.ipynb), and what the length of a vector is. **Time:** 20 minutes to read, under a minute to
+# run, [20 minutes for the exercises](../../docs/course/exercises/cebab.md#04-metrics).
 #
-# | in | from | holds |
-# |---|---|---|
-# | `texts.parquet`, `pairs.parquet` | 01 | labels; test pairs, in our worlds with the world's effect |
-# | `predictions.parquet`, `aspects.parquet`, `trainings.parquet` | 02 | the answers of every model; what aspect classifiers say; which encoder it was |
-# | `estimates.parquet`, `outside.parquet` | 03 | the estimated effect of every explainer for every pair; the answers of a model from outside |
-#
-# | out | holds |
+# | in | from |
 # |---|---|
-# | `cace` | mean effects of the models, beside the readers' and the world's |
-# | `errors`, `scaled`, `macro`, `by_kind`, `by_direction`, `order` | the explainers' errors, by several counts |
-# | `goals`, `spill_over` | whether edits reach their goal, and whether they leave the other aspects alone |
-# | `ceiling`, `asked_twice` | what cannot be avoided, and the explainers' errors on the same questions |
-# | `classifiers`, `three_distances`, `three_effects`, `inflation`, `controls` | the world, the model, the estimate |
-# | `comparisons`, `claims` | paired comparisons; the paper's claims with verdict and reason |
+# | `texts.parquet`, `pairs.parquet` | 01 |
+# | `predictions.parquet`, `aspects.parquet`, `trainings.parquet` | 02 |
+# | `estimates.parquet`, `outside.parquet` | 03 |
+#
+# Out come the tables of this page (`.csv`) and two figures.
 
 # %%
 import lib.same_numbers  # first: the same instructions on every processor
@@ -63,12 +63,13 @@ from lib.studies.cebab.outside import ABOUT_IT, NAME, caution, claims_about_it
 from lib.studies.cebab.pairs import goals_reached, repeated_edits, spill_over
 from lib.studies.cebab.registry import family_of
 from lib.studies.cebab.reviews import ASPECTS, in_classes, rating_labels
+from lib.studies.cebab.words import in_words
 
 # %% [markdown]
 # ## Settings
 #
-# `compared` are the explainers that are compared two by two (an explainer of yours always is). At scale `small` no claim gets a verdict: one training on a few hundred reviews
-# shows the steps and decides nothing.
+# `compared` names the explainers that are compared in pairs. At scale `small` no claim gets a verdict, because one fine-tuning run
+# decides nothing.
 
 # %% tags=["parameters"]
 scale = "small"  # which settings: small, cpu or paper; names the output folder
@@ -87,20 +88,18 @@ compared = [
     "INLP",
     "CausaLM",
     "Causal Proxy Model",
-]  # explainers that are compared two by two
+]  # explainers that are compared in pairs
 
 # %% [markdown]
 # | symbol | meaning | here |
 # |---|---|---|
-# | ICaCE | **the model's effect**: what the model does when it reads the counterfactual (eq. 2) | `icace` |
-# | $\mathcal{E}$ | **the estimate** of it by an explainer | `e_1` ... `e_5` |
-# | CaCE | mean ICaCE of an aspect and a direction (eq. 4) | `stars` in `cace` |
-# | ITE, ATE | the change of the readers' stars, and its mean (eq. 5) | `ATE` |
-# | - | **the world's effect**, known in our worlds alone | `world_1` ... `world_5` |
-# | ICaCE-Error | mean distance of estimate and ICaCE (eq. 3) | `L2`, `cosine`, `normdiff` |
+# | ICaCE, *individual causal concept effect* | the effect of one change on the model (eq. 2) | `icace` |
+# | $\mathcal{E}$ | an explainer's estimate of it | `e_1` ... `e_5` |
+# | ICaCE-Error | the mean distance between the two (eq. 3) | `L2`, `cosine`, `normdiff` |
+# | CaCE, *causal concept effect* | the mean ICaCE of an aspect and a direction (eq. 4) | `CaCE` |
+# | ATE, *average treatment effect* | the mean change of the readers' stars (eq. 5) | `ATE` |
 #
-# All of them are vectors, a number for each class. *In stars* means: the change of the expected class, counted from 1 (with three or two classes, in
-# classes).
+# Effects are vectors with one number per class. *In stars* means the change of the expected class.
 
 # %%
 stage = open_stage("cebab", scale, "04_metrics")
@@ -122,29 +121,33 @@ answers = load_parquet(stage.input("03_attribution", "estimates.parquet"))
 answers["family"] = answers["explainer"].map(family_of)
 answers = answers if "scale" in answers else answers.assign(scale=np.nan)
 order = list(dict.fromkeys(answers["explainer"]))
+# Tables show these explainers; the files have all.
+well_known = ["Zero", "No concept", "CONEXP", "Approx", "Approx (mean)", "S-Learner"]
+well_known += ["TCAV", "ConceptSHAP", "INLP", "CausaLM", "LEACE", "Causal Proxy Model"]
 print(f"{len(answers)} estimates of {len(order)} explainers")
-answers.groupby(["dataset", "model"], sort=False)["base_id"].nunique().to_frame(
-    "base texts"
-)
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## 1 · One effect by hand
 #
 # ![Two texts that differ in one concept. original: The soup was wonderful but the waiter was rude . edit: The soup was awful but the waiter was rude . Below, for the classes bad, fair, good: answer to the original (0.1, 0.3, 0.6); answer to the edit (0.5, 0.3, 0.2); effect (0.4, 0.0, -0.4). The effect is the second answer minus the first.](../../docs/schematics/edit.svg)
 #
-# Two classes would do, but let us take three. A model answers (.1, .3, .6) to a text with good food, and (.5, .3, .2) to the same text
-# with bad food. Its effect, Positive to Negative, is the difference: (.4, 0, -.4). Three explainers say:
+# Take three classes. A model answers (.1, .3, .6) to a text with good food and (.5, .3, .2) to the same text
+# with bad food. The effect is the difference, (.4, 0, -.4). Three explainers estimate it:
 #
-# | explainer | estimate | before you look |
+# | explainer | estimate | what is wrong |
 # |---|---|---|
-# | timid | (.1, 0, -.1) | right direction, a quarter of the size |
-# | reversed | (-.4, 0, .4) | right size, opposite direction |
-# | silent | (0, 0, 0) | nothing ever changes |
+# | timid | (.1, 0, -.1) | a quarter of the size |
+# | reversed | (-.4, 0, .4) | the opposite direction |
+# | silent | (0, 0, 0) | it says that nothing changes |
 #
-# The effect has the length $.4\sqrt{2} = .566$. So the L2 of *silent* is .566, that of *timid* three quarters of it, .424, that of *reversed*
-# twice as much, 1.131.
+# ![Two arrows from one point, the true effect and an estimate, and three errors: L2 0.37 is the distance of their tips, the cosine error 0.13 looks at the angle alone, and Normdiff 0.32 at the lengths.](../../docs/schematics/errors_of_an_effect.svg)
+#
+# We measure three errors. **L2** is the length of the difference. The **cosine error** is 1 minus the cosine of the angle between the two: 0 for equal directions, 2 for opposite ones, and 1 where the
+# estimate is zero. **Normdiff** is the difference of the two lengths.
+#
+# **Stop and guess.** Which of the three explainers has the smallest L2?
 
-# %%
+# %% tags=["slide"]
 effect = np.array([[0.5, 0.3, 0.2]]) - np.array([[0.1, 0.3, 0.6]])
 said = {
     "timid": [[0.1, 0, -0.1]],
@@ -167,14 +170,17 @@ assert np.allclose(table["L2"], [0.424, 1.131, 0.566], atol=0.001) and np.allclo
 assert np.isclose(table.loc["reversed", "normdiff"], 0)
 table.round(3)
 
-# %% [markdown]
-# Each distance is blind to something. The cosine forgives *timid*, normdiff forgives *reversed*, and *silent* gets 1 from the cosine by
-# definition, since it has no direction.
+# %% [markdown] tags=["slide"]
+# The timid one has. The cosine error does not notice that its estimate is too small. Normdiff does not notice that the direction of *reversed* is wrong. The L2 error of *silent* is exactly the length of the
+# effect.
 #
-# ## 2 · Three definitions
+# ## 2 · What the model really does
 #
-# ### ICaCE
-# The difference of two answers (eq. 2). Nothing is estimated.
+# The effect of one change is the difference of two answers. Take a text $x$ in which a concept has the value $c$, its edit $x_{c \to c'}$, and the model's answer $N(\cdot)$, a probability for each class. The paper's equation 2, in our letters:
+#
+# $$\mathrm{ICaCE}_N(x, x_{c \to c'}) = N(x_{c \to c'}) - N(x)$$
+#
+# Nothing is estimated here. `concept_effects.icace` is this equation for all pairs at once.
 
 # %%
 show_source(concept_effects.icace)
@@ -182,12 +188,7 @@ show_source(concept_effects.cosine)
 assert np.allclose(concept_effects.in_stars(effect), -0.8)
 
 # %% [markdown]
-# In stars: .4 of the probability moves from class 3 to class 1, which is -.8.
-#
-# ### Mean effects
-# CaCE is the mean of ICaCE over the pairs of an aspect and a direction. Every pair is there in both directions, so the mean from c' to c is minus
-# that from c to c'. Three of six directions say it all. `stars` is the change of the expected class, `argmax` that of the most likely class, which
-# the paper's Table 4 shows.
+# CaCE is the mean over all pairs of an aspect and a direction. Opposite directions have opposite means, so we keep three of six.
 
 
 # %%
@@ -235,10 +236,10 @@ cace = cace[[change in forward for change in zip(cace["old"], cace["new"])]]
 print(f"{len(cace)} mean effects")
 
 # %% [markdown]
-# Beside it the readers' ATE, and in our worlds the world's effect, averaged over the same pairs. **Where model and world differ, the model has
-# learnt the world wrongly**; that is a fact about the classifier and not about any explainer.
+# The next table compares CaCE with the change of the readers' stars and, in worlds that we wrote ourselves, with the true effect on stars. Its first
+# columns name the data set and the aspect that changes from Negative to Positive.
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["nbval-ignore-output", "slide"]
 label = rating_labels(texts["rating"], n_classes)
 rating = texts.assign(label=np.where(label < 0, np.nan, label + 1.0)).set_index(
     ["dataset", "text_id"]
@@ -278,29 +279,34 @@ both = stage.table(
         facts, on=["dataset", *concept_effects.DIRECTION]
     ),
 )
-both[(both["old"] == "Negative") & (both["new"] == "Positive")].reset_index(drop=True)
+model = predictions["model"].iloc[0]  # tables here show one
+in_words(
+    both.query("model == @model and old == 'Negative' and new == 'Positive'"),
+    {"dataset": "data set", "aspect": "Negative to Positive", "CaCE": "model, in stars"}
+    | {"ATE": "readers", "world": "true effect", "pairs": "pairs"},
+)
 
-# %% [markdown]
-# *Reading it.* The `world` column and the readers' `ATE` agree but for the reviewers' moods. In our worlds the models' effects are about half as large, and
-# a few have the wrong sign (see the file): a classifier that is unsure of words which it never met moves less.
+# %% [markdown] tags=["slide"]
+# In these worlds the readers' stars follow the true effect. Most of the model's effects are smaller, probably because many words of the test texts do not occur in training. No explainer is involved so far.
 #
-# ### The noise ceiling
-# Sometimes two editors made the same change of the same review, and readers agree that the label is the same. The model reacts to both, and not
-# alike. An explainer is asked one question and has one answer $e$; for the two effects $a$ and $b$ the triangle inequality gives
+# ## 3 · What two editors agree on
+#
+# ![Two effects, a and b, are 0.40 apart; an answer beside their line has the errors 0.25 and 0.25, in the mean 0.25, and one on the line 0.15 and 0.25, in the mean 0.20, which is half the distance and the least possible.](../../docs/schematics/two_editors.svg)
+#
+# Sometimes two editors made the same change of the same review. The model does not react to both texts alike, but an explainer can give only one answer. For the effects $a$ and $b$ of the two texts and any answer $e$, the triangle inequality says
 #
 # $$\tfrac{1}{2}\big(\lVert a - e \rVert + \lVert b - e \rVert\big) \ge \tfrac{1}{2} \lVert a - b \rVert$$
 #
-# So half of the distance (`bound`) is an error of L2 that no explainer can go below on these questions. The whole distance (`L2`, `cosine`, `normdiff`) is
-# the error of a single second editor, whose text is taken for an explanation. `same` says what "the same change" means: readers gave both
-# one *label*, or both editors had one *goal*.
+# So no explainer can have an L2 error below half the distance of the two effects, the `bound`. The whole distance is the *human error*: the second editor's text serves as the explanation of the first. Two
+# edits count as the same change if readers gave both one *label*, or if both editors had one *goal*. In our worlds every edit reaches its goal, so the rows of `goal` repeat those of `label`.
 
 
 # %% tags=["nbval-ignore-output"]
 def ceiling_of(dataset, model, number, same):
     """The distance of two editors' effects on a model."""
     said = predictions.query(
-        "dataset == @dataset and model == @model and seed == @number and split == 'test'"
-    )
+        "dataset == @dataset and model == @model and seed == @number"
+    ).query("split == 'test'")
     mine = texts[(texts["dataset"] == dataset) & texts["text_id"].isin(said["text_id"])]
     found = concept_effects.same_question(repeated_edits(mine, same), said)
     return found.assign(
@@ -331,17 +337,20 @@ ceiling = pd.concat(
 ceiling = ceiling.rename(columns={"estimate": "error", "n_sentences": "groups"})[
     [*by, "metric", "error", "low", "high", "n", "groups"]
 ]
-stage.table("ceiling", ceiling).query("model == @ceiling['model'].iloc[0]")
+shown = stage.table("ceiling", ceiling).query("metric in ['L2', 'bound']")
+in_words(
+    shown[shown["model"] == model],
+    {"dataset": "data set", "same": "same", "metric": "measure", "error": "distance"}
+    | {"low": "from", "high": "to", "groups": "pairs of editors"},
+)
 
 # %% [markdown]
-# Two texts with the same labels can be far apart for a model: wordings matter to it more than they should. What is drawn below is meant by *label*: of the
-# published test split's 15 pairs with one goal only 2 reached one label, and the others are far apart since their labels are. By label there
-# are 20 (stage 1, section 7), so the line has a wide interval there.
+# The figures have the distance by *label*, because published edits with one goal often have different labels (stage 1).
 #
-# ### What an edit does besides
-# ICaCE takes all that an edit does for the effect of one aspect. Two counts say how far this is so. **Does the edit reach its goal?** The paper says that 99 % of
-# the edits have a majority label that corresponds to it (section 5). **Does it leave the other aspects alone?** Their labels cannot tell: nobody read them again, the edit has those of its
-# original. So the aspect classifiers of stage 2 read both sides.
+# ## 4 · What else does an edit change?
+#
+# An effect is measured with an edited text, so whatever else the edit changes is counted, too. **Does the edit reach its goal?** The paper says that 99 % of the edits have the majority label that was their goal. In our
+# worlds all of them do.
 
 
 # %% tags=["nbval-ignore-output"]
@@ -358,12 +367,15 @@ goals = goals.rename(columns={"estimate": "reached"}).join(majority, on="dataset
 printed = read_table(material("cebab") / "paper_numbers.csv")
 paper = printed.set_index("id")["value"]["text_goals"]
 columns = ["dataset", "paper", "reached", "low", "high", "has_majority", "n"]
-stage.table("goals", goals.assign(paper=paper)[columns])
+in_words(
+    stage.table("goals", goals.assign(paper=paper)[columns]),
+    {"dataset": "data set", "reached": "reach the goal", "low": "from", "high": "to"}
+    | {"paper": "paper", "has_majority": "have a majority", "n": "edits"},
+)
 
 # %% [markdown]
-# `edited` is the aspect that was edited, `share` that of the *other* three whose predicted value is another one after the edit. The classifiers err, so the
-# last line is their noise: the same share between two editors' texts that reached one label. `heard` is the share of edits after which the predicted value
-# of the edited aspect is another one.
+# **Does the edit leave the other aspects alone?** Nobody labelled them again. So the aspect classifiers of stage 2 read both texts. The table has the share of predicted values that change. *Others change* is about the other three aspects.
+# The classifiers make mistakes. The rows *nothing* show how many: they compare two editors' texts with the same label.
 
 # %% tags=["nbval-ignore-output"]
 spilt = spill_over(texts, pairs, aspects)
@@ -372,25 +384,32 @@ heard = spilt.groupby(["dataset", "edited"], sort=False)["heard"].mean()
 spill = spill.rename(columns={"estimate": "share"}).join(
     heard, on=["dataset", "edited"]
 )
-stage.table(
-    "spill_over", spill[["dataset", "edited", "share", "low", "high", "heard", "n"]]
+columns = ["dataset", "edited", "share", "low", "high", "heard", "n"]
+in_words(
+    stage.table("spill_over", spill[columns]),
+    {"dataset": "data set", "edited": "edited aspect", "share": "others change"}
+    | {"low": "from", "high": "to", "heard": "edited one changes", "n": "values"},
 )
 
-# %% [markdown]
-# ## 3 · The errors
+# %% [markdown] tags=["slide"]
+# Other aspects change in about 20 % of the values. Where nothing was edited, the classifiers see a change in 16 %. So the classifiers' own mistakes can explain most of these changes.
 #
-# Every estimate beside its effect:
+# ## 5 · The errors
+#
+# We compare each estimate with the effect on the model. The error of an explainer $\mathcal{E}$ is the mean distance over the set $D$ of all pairs. The paper's equation 3, in our letters, where Dist is one of the three distances of section 1:
+#
+# $$\text{ICaCE-Error}_N(\mathcal{E}) = \frac{1}{|D|} \sum_{(x,\, x_{c \to c'}) \in D} \mathrm{Dist}\big(\mathrm{ICaCE}_N(x, x_{c \to c'}),\; \mathcal{E}(x, c')\big)$$
 
 # %%
 show_source(concept_effects.score_estimates)
 scored = concept_effects.score_estimates(answers, predictions)
 print(f"{len(scored)} rows; one for each explainer, model and pair")
 
-# %% [markdown]
-# How to read the table: `error` is the mean over all ordered pairs (*micro*, the headline number of the paper), with a 95 % interval over groups
-# of texts. Lower is better. *Zero* and *No concept* are floors: what comes out without any knowledge of concepts.
+# %% [markdown] tags=["slide"]
+# The figure has the mean error over all pairs with a 95 % interval over groups of texts. Vertical lines are **floors**, the errors of simple rules that use no concepts; the pink ones are from section 3. *Zero* answers that nothing changes. *No concept* takes
+# the mean of the model's answers to all train texts and subtracts its answer to this text. *Random* draws a vector. The figure shows one model, in a row for each data set; stage 5 has all models.
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["nbval-ignore-output", "slide"]
 by = ["dataset", "model", "explainer", "family"]
 errors = pd.concat(
     [
@@ -402,26 +421,19 @@ errors = pd.concat(
 errors = errors.rename(columns={"estimate": "error", "n_sentences": "groups"})[
     [*by, "metric", "error", "low", "high", "n", "groups", "n_seeds"]
 ]
-saved = stage.table("errors", errors)
-wide = saved.pivot_table(
-    index="explainer",
-    columns=["dataset", "model", "metric"],
-    values="error",
-    sort=False,
+_ = stage.table("errors", errors)
+figure, plotted = plot_errors(
+    errors[errors["model"] == model], ceiling[ceiling["same"] == "label"]
 )
-wide.loc[order].T.loc[
-    lambda t: t.index.get_level_values("model") == saved["model"].iloc[0]
-].T.round(2)
+stage.figure("errors", figure)
+_ = stage.table("figure", plotted)
 
-# %% [markdown]
-# *Reading it.* Look at two lines first. **Zero**: an explainer with a larger L2 would do better to keep silent, and the paper's winner, one
-# sampled match, is such a one. **No concept**: it does not know which aspect is asked about, or towards what, and yet its cosine is
-# better than that of several methods. Does it know the direction, then?
+# %% [markdown] tags=["slide"]
+# If an explainer has a larger L2 error than *Zero*, it would be better to assume that nothing changes. *No concept* does not know which aspect is asked about. Still, its cosine error is smaller than that of several methods.
 #
 # ### Direction and size apart
-# L2 asks for both at once, so a timid explainer has an advantage. Here every explainer is given one number, `scale`, by which all its estimates are
-# multiplied. It was fitted in stage 3 on pairs of dev, which judge nobody. Above 1 the explainer had said too little, below 1 too much. A scale
-# of 0 would make it *Zero*. What is left of the differences is direction.
+# L2 measures direction and size together. So we multiply all estimates of an explainer by one number, its *multiplier* (the column `scale`), which stage 3 fitted on pairs of dev. If it is below 1, the
+# estimates were too large on average. The differences that remain are mostly differences of direction.
 
 # %% tags=["nbval-ignore-output"]
 numbers = [name for name in answers if name.startswith("e_")]
@@ -436,14 +448,26 @@ scaled = stage.table(
     "scaled",
     scaled.join(plain, on=by)[[*by, "scale", "L2", "L2_scaled", "low", "high"]],
 )
-scaled[
-    (scaled["model"] == errors["model"].iloc[0])
-    & (scaled["dataset"] == errors["dataset"].iloc[0])
-].iloc[:, 2:].sort_values("L2_scaled").head(12)
+first = errors[["dataset", "model"]].iloc[0]
+
+
+def of_first(table):
+    """The rows of the well-known explainers, about the first data set and model."""
+    here = table[["dataset", "model"]].eq(first).all(axis=1)
+    return table[here & table["explainer"].isin(well_known)]
+
+
+in_words(
+    of_first(scaled).sort_values("L2_scaled"),
+    {"explainer": "explainer", "L2": "L2", "scale": "scale"}
+    | {"L2_scaled": "L2 with the scale", "low": "from", "high": "to"},
+)
 
 # %% [markdown]
+# With its multiplier, Approx has a smaller error than *Zero*. CausaLM, ConceptSHAP and *No concept* stay worse than *Zero* even after scaling. (A multiplier of 0 would give exactly the error of *Zero*. Theirs were fitted on dev, and are too large for the test pairs.)
+#
 # ### What the cosine is about
-# We count again, by the kind of pair (from an original to its edit, back, or between two edits), and how often the change in *stars* has the right sign.
+# *No concept* has a small cosine error. Does it know whether a change is good or bad? We count how often the change in *stars* has the right sign, and the cosine error by kind of pair: from an original to its edit, back, and between two edits.
 
 # %% tags=["nbval-ignore-output"]
 sides = ["dataset", "base_id", "counterfactual_id"]
@@ -453,7 +477,6 @@ kinds["right_sign"] = (
     .astype(float)
     .where(kinds["effect"] != 0)
 )
-by = ["dataset", "model", "explainer"]
 signs = kinds.groupby(by, sort=False)["right_sign"].mean()
 by_kind = (
     kinds.pivot_table(index=by, columns="kind", values="cosine", sort=False)[
@@ -463,19 +486,22 @@ by_kind = (
     .reset_index()
 )
 by_kind = stage.table("by_kind", by_kind)
-by_kind[
-    (by_kind["dataset"] == by_kind["dataset"].iloc[0])
-    & (by_kind["model"] == by_kind["model"].iloc[0])
-].iloc[:, 2:]
+in_words(
+    of_first(by_kind),
+    {"explainer": "explainer", "right_sign": "right sign", "original": "to an edit"}
+    | {"reverse": "back", "edits": "between edits"},
+)
 
 # %% [markdown]
-# *Reading it.* *No concept* owes little to the fact that pairs come in both directions: it is ahead of CONEXP on the published data for each kind. And it knows less of good and bad than
-# CONEXP or S-Learner, whose signs are right more often. The cosine of $K$ probabilities is mostly about the class which probability
-# *leaves*, and that is the class where the text now is. Every method that subtracts the text's own answer has this for nothing: Approx in all its forms,
-# INLP, LEACE, CausaLM, the Causal Proxy Model, *S-Learner, from the text*. **A good cosine alone is no proof that an explainer knows concepts.**
+# *No concept* has the right sign less often than CONEXP and S-Learner. So its small cosine error must have another reason. A model gives most probability to one class. Most changes take some of it away, and *No concept* does nothing else. So does, in part, every method that subtracts
+# the model's answer to the text: Approx, INLP, LEACE, CausaLM and the Causal Proxy Model.
 #
-# ### Beside a second editor
-# The ceiling belongs to few questions, all of them from an original to its edit. So the explainers' errors on these very questions:
+# Two rows need a word. *Zero* never says that the stars rise or fall, so its sign is never right. TCAV uses one direction for a change and for its reverse, so its sign is right about as often as a coin's.
+#
+# **A small cosine error alone does not show that an explainer knows concepts.**
+#
+# ### Where two editors made the same change
+# The table has the explainers' errors on the questions of section 3. There the human error was .14 by L2, in this data set. No explainer reaches it: the smallest L2 in the table is .217.
 
 # %% tags=["nbval-ignore-output"]
 tested = texts[texts["split"] == "test"]
@@ -495,15 +521,12 @@ few = (
     .reset_index()
 )
 few = stage.table("asked_twice", few)
-few[
-    (few["dataset"] == few["dataset"].iloc[0]) & (few["model"] == few["model"].iloc[0])
-].iloc[:, 2:]
+names = ["explainer", *concept_effects.DISTANCES, "questions"]
+in_words(of_first(few), dict(zip(names, names)))
 
 # %% [markdown]
-# Compare these with the table of the ceiling, not with the errors over all pairs: the changes are other ones, and on the published data smaller.
-#
-# ### Counted otherwise
-# *Macro* counts each aspect alike, whatever its number of pairs. It changes little, but a number should say which it is.
+# ### Other counts
+# All errors above are means over pairs. *Macro* is the mean of the four aspects' means. The difference is small.
 
 # %% tags=["nbval-ignore-output"]
 counted = concept_effects.macro(scored, ["dataset", "model", "explainer"]).melt(
@@ -514,12 +537,13 @@ both = counted.merge(
     on=["dataset", "model", "explainer", "metric"],
 )
 both = stage.table("macro", both.rename(columns={"error": "micro"}))
-(both["macro"] - both["micro"]).groupby(both["metric"]).agg(
-    ["mean", "min", "max"]
-).round(3)
+change = (both["macro"] - both["micro"]).groupby(both["metric"])
+change = change.agg(["mean", "min", "max"]).round(3).reset_index()
+names = {"metric": "macro minus micro", "mean": "mean"}
+in_words(change, names | {"min": "smallest", "max": "largest"})
 
 # %% [markdown]
-# And per aspect and direction, for the heat maps of stage 5:
+# The errors by aspect and direction go to the heat map of stage 5.
 
 # %% tags=["nbval-ignore-output"]
 directions = (
@@ -529,14 +553,12 @@ directions = (
     .mean()
     .reset_index()
 )
-stage.table("by_direction", directions).groupby("old")[
-    list(concept_effects.DISTANCES)
-].mean()
+saved = stage.table("by_direction", directions)
+print(f"{len(saved)} means of an explainer, an aspect and a direction")
 
 # %% [markdown]
-# ### Does at least the order hold?
-# Of two changes of one text, does the explainer know after which of them the model gives more stars? `agree` is the share of pairs of different
-# questions that are ordered right; noise gets 1/2. (The idea follows LIBERTy, arXiv 2601.10700.)
+# ### Does the order hold?
+# Take two changes of one text. After which of them does the model give more stars? The table has the share of such pairs that an explainer orders correctly; guessing gets one half, and so does a tie. (After LIBERTy, arXiv 2601.10700.)
 
 
 # %% tags=["nbval-ignore-output"]
@@ -565,24 +587,19 @@ ordered = stats.estimates(
 ordered = stage.table(
     "order", ordered[["dataset", "model", "explainer", "agree", "low", "high"]]
 )
-ordered.pivot(index="explainer", columns=["dataset", "model"], values="agree").loc[
-    order
-].round(2)
+in_words(
+    of_first(ordered).sort_values("agree", ascending=False),
+    {"explainer": "explainer", "agree": "ordered correctly"}
+    | {"low": "from", "high": "to"},
+)
 
-# %% [markdown]
-# *Reading it.* The floors are near one half, and so are the deaf methods (stage 3, section 6). Whoever knows that Positive is better than unknown, and unknown better than Negative, is well above:
-# here CONEXP is as good as methods that read the text.
+# %% [markdown] tags=["slide"]
+# CONEXP, which does not read the text, orders changes about as well as methods that do: it knows that praise is better than no mention. *Zero* and *No concept* give one estimate for all changes of a text. Every pair is then a tie, which counts one half, so they get exactly .5 and an interval without width.
 #
-# ## 4 · The world, the model, the estimate
+# ## 6 · The world, the model, the estimate
 #
-# In our worlds there are three effects of one change:
-#
-# - **the world's**: what the structural equations say;
-# - **the model's** (ICaCE): what the classifier does;
-# - **the estimate**: what an explainer says about *the model*.
-#
-# An explainer is judged by its distance from the second, a classifier by the distance of the second from the first. An explainer that is
-# near the first and far from the second has told the truth about restaurants, and a falsehood about the model.
+# In our own worlds one change has three effects: on the *world* (what the equations say), on the *model* (what the classifier does), and the explainer's *estimate* of the effect on the model.
+# An explainer is judged by its distance from the model. An estimate that is closer to the world than to the model would tell us about restaurants, and not about the model.
 
 # %% tags=["nbval-ignore-output"]
 known, columns = bool(world), [f"world_{k + 1}" for k in range(n_classes)]
@@ -599,16 +616,15 @@ means = (
     .mean()
     .reset_index()
 )
-stage.table("three_distances", means).query(
-    "model == @means['model'].iloc[0]" if known else "model == ''"
-).drop(columns="model")
+in_words(
+    of_first(stage.table("three_distances", means)),
+    {"explainer": "explainer", "model_to_world": "model to world"}
+    | {"estimate_to_model": "estimate to model"}
+    | {"estimate_to_world": "estimate to world"},
+)
 
 # %% [markdown]
-# *Reading it.* `model_to_world` belongs to the classifier and is the same for all its explainers. `estimate_to_model` is the ICaCE-Error, by which an
-# explainer is judged. `estimate_to_world` judges nobody: it shows which explainers would have been good at another task. Compare it with `model_to_world`:
-# some estimates are nearer to the world than the model is that they are about.
-#
-# How far is each classifier from the world, with and without confounding? Beside it (`zero_to_world`) one to whom no change makes a difference.
+# No estimate is closer to the world than to the model. But those of S-Learner and of the Causal Proxy Model are closer to the world than the model itself is. The next table has the classifiers' distance from the world, and that of *Zero*.
 
 # %% tags=["nbval-ignore-output"]
 if known:
@@ -628,15 +644,17 @@ if known:
     ].sort_values(["dataset", "model"], kind="stable")
 else:
     both = pd.DataFrame(columns=["dataset", "model", "distance", "L2", "low", "high"])
-stage.table("classifiers", both.reset_index(drop=True))
+in_words(
+    stage.table("classifiers", both.reset_index(drop=True)),
+    {"dataset": "data set", "model": "model", "distance": "distance"}
+    | {"L2": "L2", "low": "from", "high": "to"},
+)
 
 # %% [markdown]
-# *Reading it.* At this size the classifiers have learnt little about the world: they are only somewhat nearer to it than silence, in both worlds alike. What
-# confounding does to a *classifier* cannot be seen here (train longer, or on more reviews). What it does to an *explainer* can:
-# the mean change from Negative to Positive, in stars, for some of them. In the confounded world CONEXP adds to each aspect what comes with it.
+# In both worlds the classifiers are only a little closer to the true effects than *Zero* is. What does confounding do to explainers? The figure shows it for the change from Negative to Positive. Its title is about the left panel, the confounded world.
 
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["nbval-ignore-output", "slide"]
 def who_says_what(
     named=(
         "CONEXP",
@@ -646,7 +664,7 @@ def who_says_what(
         "LEACE (towards c')",
     ),
 ):
-    """The world, the first model, and some explainers of it, in stars, per data set and aspect."""
+    """The world, the first model and some explainers of it, in stars, by aspect."""
     better = three[
         (three["model"] == three["model"].iloc[0])
         & (three["old"] == "Negative")
@@ -674,25 +692,32 @@ told = (
     else pd.DataFrame(columns=["dataset", "aspect", "who", "stars"])
 )
 told = stage.table("three_effects", told.reset_index(drop=True))
-told.pivot(index=["dataset", "aspect"], columns="who", values="stars").round(2)
+if known:
+    figure, plotted = plot_three_effects(
+        told,
+        "Negative to Positive, in stars",
+        "Where aspects go together, CONEXP credits each with the effect of all",
+    )
+    stage.figure("three_effects", figure)
 
-# %% [markdown]
-# The same as a figure:
+# %% [markdown] tags=["slide"]
+# In the confounded world CONEXP gives each aspect credit for the others that go with it. The last column of the table is CONEXP's effect divided by the model's. It exceeds 1 in the independent world, too (see *What could be wrong*), but less.
 
 # %% tags=["nbval-ignore-output"]
-if known:
-    figure, plotted = plot_three_effects(told, "Negative to Positive, in stars")
-    stage.figure("three_effects", figure)
 inflated = told.pivot_table(index=["dataset", "aspect"], columns="who", values="stars")
-stage.table(
-    "inflation",
-    inflated.assign(ratio=inflated["CONEXP"] / inflated["the model"]).reset_index()
-    if "CONEXP" in inflated
-    else inflated,
-)
+shown = inflated
+if "CONEXP" in inflated:
+    shown = (
+        inflated.assign(ratio=inflated["CONEXP"] / inflated["the model"])
+        .rename_axis(columns=None)
+        .reset_index()
+    )
+shown = stage.table("inflation", shown, digits=2)
+names = ["dataset", "aspect", "the world", "the model", "CONEXP", "S-Learner", "ratio"]
+in_words(shown, {name: name for name in names}) if "ratio" in shown else shown
 
 # %% [markdown]
-# How much CONEXP overstates the *model's* effect (`ratio`): in the confounded world far more than in the independent one. The assert demands it.
+# The next cell requires a larger ratio where aspects are confounded.
 
 # %%
 both_worlds = {"confounded", "independent"} <= set(told["dataset"])
@@ -704,10 +729,9 @@ if scale == "small" and "CONEXP" in inflated and both_worlds:
     print("CONEXP overstates more where something confounds")
 
 # %% [markdown]
-# ## 5 · Controls
+# ## 7 · Control
 #
-# An estimate that belongs to another pair should be worth less than one's own, for every method that looks at the pair. We shuffle the
-# estimates of each explainer among the pairs, and expect the cosine to be near 1 for all of them: worse than before, unless it was no better than that.
+# We shuffle the estimates of each explainer among the pairs. The cosine error must then be near 1, as for a random direction.
 
 # %% tags=["nbval-ignore-output"]
 generator = np.random.default_rng(seed)
@@ -716,7 +740,7 @@ first = answers[["dataset", "model"]].iloc[0]
 
 
 def shuffled(model):
-    """The cosine of a model's explainers, with their own estimates and with those of other pairs."""
+    """The cosine error of a model's explainers: own estimates, those of other pairs."""
     here = [
         t["dataset"].eq(first["dataset"]) & t["model"].eq(model)
         for t in (answers, scored)
@@ -749,14 +773,14 @@ far = control.loc[(control["shuffled"] - 1).abs() >= 0.15, "explainer"].tolist()
 assert not far or scale not in ("small", "cpu"), (
     f"not near 1, which is chance, when shuffled: {far}; raise n_originals"
 )
-control.round(2)
+shown = control[control["explainer"].isin(well_known)].round(2)
+in_words(shown, {"explainer": "cosine error", "own": "own", "shuffled": "shuffled"})
 
 # %% [markdown]
-# ## 6 · Two by two
+# ## 8 · Pairwise comparisons
 #
-# Is one explainer better than another, or is it the luck of these texts? Both answer the same questions, so they are compared pair by pair, by L2, and the
-# test is on the means of groups. A negative difference speaks for the left one. `is_ranked` is true where interval, corrected test and the
-# smallest detectable difference agree. (The claims of section 8 have a smallest effect of their own, fixed before the run, in the place of the last.)
+# Is one explainer better than another, or does it only look so on these texts? All explainers answer the same questions, so we compare their L2 errors question by question. A comparison is *ranked* if its interval excludes zero, the corrected test agrees,
+# and the difference exceeds the smallest one that so many texts can show. The encoder has 45 comparisons of ten explainers. The BiLSTM has 36 of nine, because the Causal Proxy Model can explain encoders only.
 
 # %% tags=["nbval-ignore-output"]
 is_chosen = scored["explainer"].isin(compared) | scored["family"].eq("outside")
@@ -768,44 +792,29 @@ two = [
     for (dataset, model), part in chosen.groupby(["dataset", "model"], sort=False)
     if part["explainer"].nunique() > 1
 ]
-columns = ["dataset", "model", "left", "right", "difference", "low", "high", "p_holm"]
-columns += ["smallest_detectable", "is_ranked"]
+columns = [
+    *("dataset", "model", "left", "right", "difference"),
+    *("low", "high", "p_holm", "smallest_detectable", "is_ranked"),
+]
 nobody = pd.DataFrame(columns=columns)
 two = stage.table("comparisons", pd.concat(two or [nobody], ignore_index=True)[columns])
-two.groupby(["dataset", "model"], sort=False)["is_ranked"].agg(["sum", "size"]).rename(
-    columns={"sum": "ranked", "size": "comparisons"}
+in_words(
+    two.groupby(["dataset", "model"], sort=False)["is_ranked"]
+    .agg(["sum", "size"])
+    .reset_index(),
+    {"dataset": "data set", "model": "model", "sum": "ranked", "size": "comparisons"},
 )
 
 # %% [markdown]
-# The table in the file has every comparison.
+# ## 9 · The paper's claims
 #
-# ## 7 · The figure
-#
-# ICaCE-Error by explainer, as in the paper's Figure 2, with intervals in the place of stars and the floors as lines. The dotted line with its band is a second
-# editor (on few questions, see above), the thin one in L2 the bound. Here the first model; stage 5 has all of them.
-
-# %% tags=["nbval-ignore-output"]
-ceilings = ceiling[ceiling["same"] == "label"]
-figure, plotted = plot_errors(
-    errors[errors["model"] == errors["model"].iloc[0]], ceilings
-)
-stage.figure("errors", figure)
-figure_table = stage.table("figure", plotted)
-figure_table.groupby(["metric", "family"], sort=False)["error"].agg(
-    ["min", "max"]
-).round(2)
-
-# %% [markdown]
-# ## 8 · The paper's claims
-#
-# They were written down in `material/claims.yaml` before the run, each with its test and the smallest effect of interest. They are about the
-# published data; with texts of our own there are no such rows. Where another model stands in for the paper's, the reason says so. One training
-# of a model decides nothing: then a verdict is *undecided*, whatever the interval over texts says.
+# The claims were written to `material/claims.yaml` before the run, each with a *smallest effect of interest*: a smaller difference counts as none. They are about the published data, so our own texts have no verdicts: the comparisons that the next cell counts are all *not run*. If a model was fine-tuned only once,
+# the verdict is *undecided*.
 
 # %%
-claims = stats.read_claims(material("cebab") / "claims.yaml")
+registered = stats.read_claims(material("cebab") / "claims.yaml")
 stands_in = {"google-bert/bert-base-uncased"}.isdisjoint(trainings["encoder"])
-claims = [caution(claim) for claim in claims] if stands_in else claims
+claims = [caution(claim) if stands_in else claim for claim in registered]
 claims += claims_about_it(claims) if len(outside) else []
 parts = [
     stats.judge_contrasts(
@@ -836,8 +845,7 @@ _ = stage.table("contrasts", pd.concat(parts, ignore_index=True))
 print(f"{len(claims)} claims, {sum(map(len, parts))} comparisons")
 
 # %% [markdown]
-# The numbers that the paper prints stand beside ours, both by the most likely class. Its Table 4 belongs to BERT; where another encoder stands in for it,
-# the two are shown and not judged.
+# The paper's Table 4 has twelve numbers about BERT. They become rows of the table of claims, without a verdict where another encoder was used. At scale small no row has one.
 
 # %%
 table_4 = printed[printed["source"] == "CEBaB, Table 4"]
@@ -855,7 +863,7 @@ def beside(number, model):
     )
     quantity = f"CaCE {number['aspect']} {number['old']} to {number['new']}"
     return stats.claim_row(
-        claims[0],
+        registered[0],
         stats.Verdict("not run", why),
         scale,
         number["value"],
@@ -879,29 +887,21 @@ table = stage.table("claims", pd.DataFrame(rows))
 assert set(table["verdict"]) <= set(stats.VERDICTS) and (
     scale != "small" or not table["verdict"].isin(["holds", "fails"]).any()
 )
-print(f"{len(table)} claims are judged; stage 5 shows them")
+print(f"{len(table)} rows in the table of claims")
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## What could be wrong
 #
-# - **One model per kind** at small scale: another training would move every number, and the intervals do not know.
-# - **Our models are weak readers** of words that they have not met, so their effects hold much noise; the ceiling shows how much.
-# - **Explainers are fitted on train texts**, where a model is surer of itself than on test texts. S-Learner and CONEXP describe the model as it is
-#   there, and so overstate what it does here, even where nothing confounds.
-# - **TCAV's good rank by L2 at small scale is silence**: its estimates are next to nothing, so it has the error of *Zero*.
-# - **The mean over ordered pairs** weighs a text by its number of edits.
-# - **CausaLM and the Causal Proxy Model are trained for few epochs** here, and CausaLM's language model is small. A poor rank of theirs says
-#   little about the methods at full size.
-# - **Table 3d cannot be reproduced** (stage 1).
-# - **The processor.** With other instructions some numbers of scale small move by as much as they hold: the error of one
-#   direction of one aspect (six questions), CaCE by the likeliest class, p values of explainers that nearly tie. They are
-#   compared by form, and decide nothing (`tests/arithmetic.csv`).
+# - **One fine-tuning run per model** at scale small: the intervals are over texts only.
+# - **Explainers are fitted on train texts**, where a model is surer than on test texts. So S-Learner and CONEXP overstate effects.
+# - **CausaLM and the Causal Proxy Model are trained briefly here.** A poor rank says little about the methods at full size.
 #
 # ## Try it
 #
-# - Keep only pairs with `kind == "original"` in stage 1. What becomes of *No concept*?
-# - Multiply an explainer's estimates by one half. Which of the three errors improve?
-# - Judge the explainers by `estimate_to_world`. Who would win, and why would that be wrong?
+# - Keep only pairs with `kind == "original"` in stage 1. What happens to *No concept*?
+# - Judge the explainers by `estimate_to_world`. Which would win, and why would that be wrong?
+#
+# Exercises with checks: [page](../../docs/course/exercises/cebab.md#04-metrics).
 
 # %%
 stage.close(globals())
@@ -909,12 +909,12 @@ stage.close(globals())
 # %% [markdown]
 # ## Hand-over
 #
-# [05_figures](05_figures.ipynb) draws the figures from these tables, each with its claim, its verdict, and the reason.
+# [05_figures](05_figures.ipynb) draws the figures from these tables, each with its claim and its verdict.
 
 # %% [markdown] tags=["exercise"]
 # ## Exercises
 #
-# They stand alone: run the next cell, and none of the cells above. Put your answer in the place of the three dots. The check below it says what is wrong, and not what is right.
+# You can do them without running the notebook: start with the next cell. Replace the three dots by your answer. If it is wrong, the check below it gives a hint, but not the solution.
 
 # %% tags=["exercise"]
 import numpy as np
@@ -928,6 +928,7 @@ from lib.core.exercises import (
 from lib.metrics import concept_effects
 
 errors = read_committed("cebab", "cpu", "04_metrics", "errors")
+errors = errors[errors["model"] == "encoder"]
 errors = errors.query("explainer in ['Zero', 'Approx', 'Approx (mean)']")
 errors = errors.pivot(index="explainer", columns="metric", values="error")
 errors.round(3)
@@ -935,7 +936,7 @@ errors.round(3)
 # %% [markdown] tags=["exercise"]
 # ### 1 · By hand
 #
-# A change moves a model's two probabilities by (.3, -.3). An explainer says (.6, -.6). Compute the three errors of section 1: L2, cosine and the difference of lengths (NormDiff).
+# A change moves a model's two probabilities by (.3, -.3). An explainer says (.6, -.6). Compute the three errors of section 1: L2, cosine, and NormDiff, the difference of the two lengths without its sign.
 
 # %% tags=["hole"]
 l2 = ...
@@ -966,14 +967,15 @@ check_number(
 check_number(
     normdiff,
     concept_effects.normdiff(effect, estimate)[0],
-    hint="Compute both lengths first.",
+    {"an error has no sign.": concept_effects.l2(effect, 0 * effect)[0] * -1},
+    "Compute both lengths first.",
     name="normdiff",
 )
 
 # %% [markdown] tags=["exercise"]
 # ### 2 · Predict
 #
-# An explainer points into the right direction, and is twice as long as it should be. We halve all its answers. Which of the three errors stays?
+# An explainer's estimates have the right direction, and are twice as long as they should be. We halve all of them. Which of the three errors stays the same?
 #
 # - `"a"` L2
 # - `"b"` cosine
@@ -992,11 +994,11 @@ check_choice(stays, "b", {"a": length, "c": length})
 # %% [markdown] tags=["exercise"]
 # ### 3 · Explain
 #
-# `errors` is of the run at scale `cpu`. *Zero* says that nothing ever changes. By L2 *Approx* is worse than *Zero*; its mean over all matches is better than both. What does that say about *Approx*?
+# `errors` is about the encoder in the run at scale `cpu`. *Zero* answers that nothing changes. *Approx* takes another text that has the new value and agrees in the other aspects, and answers with what the model says there, minus what it says here. By L2, *Approx* is worse than *Zero*. *Approx (mean)*, which averages over all matches, is better than both. What does that say about *Approx*?
 #
 # - `"a"` It looks in the wrong direction.
-# - `"b"` It answers with one sampled text, and the chance in that text costs more than its knowledge gains.
-# - `"c"` L2 is wrong, since saying nothing cannot be good.
+# - `"b"` It answers with one randomly chosen text. What is peculiar to that text adds more error than its knowledge of the concept removes.
+# - `"c"` L2 is wrong, since an explainer that always gives the same answer cannot be good.
 
 # %% tags=["hole"]
 what_it_says = ...  # "a", "b" or "c"
@@ -1013,14 +1015,14 @@ check_choice(
     "b",
     {
         "a": "Compare the column cosine, which looks at directions.",
-        "c": "An answer that is far off can be worse than none. What does the mean change?",
+        "c": "An answer far off can be worse than none. What does the mean change?",
     },
 )
 
 # %% [markdown] tags=["exercise"]
 # ### 4 · Write a function
 #
-# Write the mean L2 error of an explainer over many pairs. Both arguments are matrices, one row a pair.
+# Write the mean L2 error of an explainer over many pairs. Both arguments are lists of lists, one row a pair.
 
 
 # %% tags=["hole"]

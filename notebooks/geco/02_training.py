@@ -11,32 +11,42 @@
 # ---
 
 # %% [markdown] tags=["slide"]
-# # GECO, stage 2 of 5: which parts of a language model have to learn for the task?
+# # GECO, stage 2 of 5: which parts of a language model must learn the task?
 #
-# Previous: [01_data_generation](01_data_generation.ipynb) · Next: [03_attribution](03_attribution.ipynb)
+# Before: [01_data_generation](01_data_generation.ipynb) · next: [03_attribution](03_attribution.ipynb) · the study: [README](README.md)
 #
-# GECOBench (arXiv 2406.11547) suspects that explanations of a classifier depend on *what was trained*: a language model
-# brings habits from the text that it grew up on, and whoever trains only its last layer keeps them all. So the paper trains
-# one and the same task in several ways, from "change nothing" to "start from nothing", and explains every model. This
-# notebook trains those models. Whether they have *learnt* the task is judged against rules that need no language model,
-# because such rules are surprisingly good here.
+# ## What we found
+#
+# - **A rule that reads one pronoun is hard to beat.** It takes the class of the first pronoun and never sees a model. It is right in
+#   98.8 %<!-- geco/cpu/02_training/accuracy[dataset=D_A, scheme=First pronoun rule].accuracy --> of the rows where all gendered words change. Where only
+#   the words about the subject change, it is right in 94.0 %<!-- geco/cpu/02_training/accuracy[dataset=D_S, scheme=First pronoun rule].accuracy -->.
+# - **Training the head alone is not enough.** Where only the words about the subject change, *head only* is right in
+#   77.4 %<!-- geco/cpu/02_training/accuracy[dataset=D_S, scheme=C].accuracy --> and *head + embeddings* in 98.3 %<!-- geco/cpu/02_training/accuracy[dataset=D_S, scheme=CEf].accuracy -->.
+# - **One attention layer trained from scratch stays below the rule there**, at 92.4 %<!-- geco/cpu/02_training/accuracy[dataset=D_S, scheme=OLA-CEA].accuracy -->. No claim of ours
+#   about that data set rests on it.
+#
+# This is the run at scale `cpu`: the published GECO and a small BERT ([table](../../outputs/reference/geco/cpu/02_training/accuracy.csv)).
+#
+# GECOBench (arXiv 2406.11547) suspects that explanations depend on *what was trained*. A pretrained model brings habits from the text
+# that it was trained on. If only its last layer learns the task, all of them stay. So the paper trains one task in several
+# ways, from "change nothing" to "train everything from scratch", and explains every model. This notebook trains these models.
 
 # %% [markdown] tags=["slide"]
 # ## You will see
 #
 # - how a language model reads a sentence, and how its parts are frozen, fine-tuned or started anew;
-# - a one-layer attention model that fits on a page, and what a forgotten line does to its training;
-# - the accuracy of every model beside the paper's Table 3, and beside two rules that see no language model.
+# - an attention model that fits on a page;
+# - the accuracy of every model beside the paper's, and beside two rules that use no language model.
 #
-# **You can then** say which parameters each scheme changes, and judge a classifier beside two rules. **You need**
-# [stage 1](01_data_generation.ipynb), and to have trained some classifier before. **Time:** 25 minutes to read, 4
-# minutes to run, 15 minutes for the exercises.
+# **You can then** say which parameters a scheme changes, and judge a classifier beside two rules. **You need**
+# [stage 1](01_data_generation.ipynb), and to have trained some classifier before. **Time:** 20 minutes to read, 4 minutes to
+# run, [15 minutes for the exercises](../../docs/course/exercises/geco.md#02-training).
 #
-# | in (from stage 1) | out (in this stage's output folder) |
+# | in | out |
 # |---|---|
-# | `train.jsonl`, `test.jsonl` of each data set: one form of one sentence per line | `models/<data set>/<scheme>/seed<k>`: the trained tensors, with a recipe to build the rest |
-# | | `predictions.parquet`: one class probability per model, test row and class |
-# | | `accuracy.csv`, `floors.csv`, `curves.csv`, `kept_epochs.csv` and some small tables, one figure |
+# | the data sets of stage 1 | `models/`: each trained model |
+# | | `predictions.parquet`: class probabilities of every test row |
+# | | `accuracy`, `floors`, `curves`, `kept_epochs` and small tables; two figures |
 
 # %%
 import lib.same_numbers  # first: the same instructions on every processor
@@ -49,7 +59,7 @@ import torch
 from matplotlib.ticker import MaxNLocator
 
 from lib.core.files import read_table, save_parquet
-from lib.core.notebooks import show_source
+from lib.core.notebooks import show_source, show_table
 from lib.core.paths import material
 from lib.core.progress import progress
 from lib.core.seeds import pick_device, set_up
@@ -61,21 +71,9 @@ from lib.models.schemes import SCHEMES
 from lib.models.zero_shot import DESCRIPTIONS
 from lib.plots import BELOW, COLOURS, STYLE
 from lib.stats import estimates
+from lib.studies.geco import floors as rules
+from lib.studies.geco import model_units
 from lib.studies.geco.corpus import CLASSES, load_dataset
-from lib.studies.geco.floors import (
-    bag_of_words,
-    first_pronoun,
-    first_pronoun_class,
-    first_pronoun_is_other,
-)
-from lib.studies.geco.model_units import (
-    Job,
-    is_finished,
-    models_of,
-    run_group,
-    settings_by_scheme,
-    trained_together,
-)
 from lib.training.classifier import CURVE, Settings
 from lib.training.loop import take_step
 from lib.training.transfer import Trainer
@@ -83,21 +81,20 @@ from lib.training.transfer import Trainer
 # %% [markdown]
 # ## Settings
 #
-# The values below are those of the small scale. A `scheme` is a way to train (section 3). Everything that differs between
-# schemes is a small table with one value per scheme. At scale small `CE` and `CEf` are trained on D_S alone: on D_A all that
-# is trained is as good as perfect. The published settings (Table 5 of the paper) are in
-# `params/geco/paper.yaml`; ours are shorter, because there are fewer sentences and one CPU core.
+# A *scheme* says which parts of a model learn; section 3 names them. A setting that differs between schemes is a dictionary with one value for each.
+# Schemes named in `one_dataset_schemes` are trained on *subject only* (D_S) alone, the others on every data set. The
+# paper's settings (its Table 5) are in `params/geco/paper.yaml`. Our training is shorter, because we have fewer sentences and one processor core.
 
 # %% tags=["parameters"]
 scale = "small"  # which settings: small, cpu or paper; names the output folder
-seed = 0  # for the controls of section 8; the models have the seeds 0, 1, ...
+seed = 0  # for the controls; the models have the seeds 0, 1, ...
 n_threads = 1  # CPU threads
 device = "auto"  # auto, cpu or cuda
 # take finished models' numbers from, and publish them to, outputs/reference
 reuse_units = False
 # train again what was published as numbers only, to explain it anew
 need_weights = False
-encoder = "all-MiniLM-L6-v2"  # the pre-trained language model: the packaged one, a folder, or a hub id
+encoder = "all-MiniLM-L6-v2"  # the packaged model, a folder, or a hub id
 encoder_revision = ""  # the commit of a hub id
 datasets = ["D_A", "D_S"]  # the data sets with three classes
 schemes = ["ZS", "C", "CE", "CEf", "CEfAf", "OLA-CEA"]  # how models are trained
@@ -130,9 +127,9 @@ weight_decay = {
     "CEfAf": 0.0,
     "OLA-CEA": 0.001,
 }  # added to the gradient, times the weight
-dropout = 0.0  # share of activations dropped in the parts that learn; the released code trained without
-validation_share = 0.2  # share of the base sentences of train that choose the epoch
-ola = "corrected"  # corrected or as_released (section 4)
+dropout = 0.0  # share of activations dropped in the parts that learn
+validation_share = 0.2  # share of train that chooses the epoch
+ola = "corrected"  # corrected or as_released (see the appendix)
 
 # %% [markdown]
 # | symbol | meaning | variable | shape |
@@ -141,11 +138,10 @@ ola = "corrected"  # corrected or as_released (section 4)
 # | $\mathbf{e}$ | its word embeddings | `embeddings` | batch, token, hidden |
 # | $m$ | 1 for tokens, 0 for padding | `mask` | batch, token |
 # | $f(\mathbf{x})$ | class scores, before softmax | `logits` | batch, class |
-# | $\mathcal{D}_A$, $\mathcal{D}_S$ | all gendered words altered; only the subject's words altered | `D_A`, `D_S` | |
 #
-# Words for newcomers. A *token* is what the model reads: a word, a piece of a rare word, or a special mark. An *embedding*
-# is the list of numbers that stands for a token. The *encoder* is the stack of attention layers that lets embeddings
-# influence each other. The *head* turns its output into one score per class. An *epoch* is one pass over the training rows.
+# A *token* is what the model reads: a word, a piece of a rare word, or a special mark. An *embedding* is the list of numbers that
+# stands for a token. The *encoder* is the stack of layers in which embeddings influence each other. The *head* turns its output
+# into one score per class.
 
 # %%
 set_up(seed, n_threads)
@@ -156,35 +152,37 @@ data = {
     for name in datasets + binary
 }
 classes = {name: CLASSES[:2] if name in binary else CLASSES for name in data}
-pd.DataFrame(
-    [
-        {
-            "dataset": name,
-            "classes": " ".join(classes[name]),
-            **{f"rows {s}": len(rows) for s, rows in d.items()},
-            **{
-                f"base sentences {s}": rows["sentence_idx"].nunique()
-                for s, rows in d.items()
-            },
-        }
-        for name, d in data.items()
-    ]
+PLAIN = {
+    "D_A": "all gendered words",
+    "D_S": "subject only",
+    "ZS": "zero-shot",
+    "C": "head only",
+    "CE": "head + new embeddings",
+    "CEf": "head + embeddings",
+    "CEfAf": "everything",
+    "OLA-CEA": "one attention layer",
+}
+PLAIN |= {f"{name}_binary": f"{PLAIN[name]}, two forms" for name in ("D_A", "D_S")}
+sizes = pd.DataFrame(
+    {name: {split: len(rows) for split, rows in data[name].items()} for name in data}
+).T.rename_axis("dataset")
+show_table(
+    sizes.reset_index().replace(PLAIN),
+    {"dataset": "words that change", "train": "train rows", "test": "test rows"},
 )
 
 # %% [markdown] tags=["slide"]
-# Every base sentence stands there once in each form, so the classes are balanced, and guessing is right one time in three
-# (in two for the binary sets).
+# Every base sentence is there once in each form. So guessing is right one time in three, or in two with two forms.
 #
 # ## 1 · One sentence by hand
 #
 # > When he calls, she answers wholeheartedly.
 #
-# The class of this sentence is F, for the subject of its main clause is *she*. Two questions before we run anything:
+# The subject of the main clause is *she*, so the class is F. **Stop and guess:**
 #
-# 1. What does a model read? We expect a mark in front (`[CLS]`), one at the end (`[SEP]`), one token for each common word,
-#    and *wholeheartedly*, which is rare, in pieces.
-# 2. What would a lazy reader say who looks at the first pronoun only? *he*, so M: wrong. This sentence is *hard*; most are
-#    not.
+# 1. What does a model read? We expect a mark in front (`[CLS]`), a mark at the end (`[SEP]`), one token for each common word, and
+#    several for *wholeheartedly*.
+# 2. What would a rule answer that looks at the first pronoun only? *He*, so M, and that is wrong.
 
 # %%
 trainer = Trainer(encoder, encoder_revision, pick_device(device), validation_share, ola)
@@ -192,48 +190,42 @@ example = "When he calls , she answers wholeheartedly .".split()
 reader, _ = build_model(trainer.recipe("C", CLASSES, seed))
 encoded = reader.encode([example])[0]
 words = ["" if i is None else example[i] for i in encoded.word_ids]
-pd.DataFrame(
-    [reader.tokenizer.convert_ids_to_tokens(encoded.ids), words],
-    index=["token", "word"],
-)
+for token, word in zip(reader.tokenizer.convert_ids_to_tokens(encoded.ids), words):
+    print(f"{token:<12}{word}")
 
 # %% [markdown]
-# As expected. The tokenizer itself tells which word a token belongs to, by position; stage 3 needs that to add pieces up
-# into words. The next cell checks both answers, and one thing that everything later rests on: that the model can be run from
-# its *word embeddings*. Explanations ask how the score changes with the embeddings, so this second way in must give the same
-# scores as the ordinary one.
+# As expected. The next cell checks that the model can also be run from its *word embeddings*. Explanations ask how the score
+# changes with the embeddings, so this second way must give the same scores as the usual one.
 
 # %%
 assert set(words) - {""} == set(example)
-assert first_pronoun(example) == (1, CLASSES.index("M"))
+assert rules.first_pronoun(example) == (1, CLASSES.index("M"))
 ids = torch.tensor([encoded.ids])
 with torch.no_grad():
     from_embeddings = reader.logits(reader.embed(ids), torch.ones_like(ids))
     ordinary = reader.module(input_ids=ids).logits
 assert torch.allclose(from_embeddings, ordinary, atol=1e-5)
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## 2 · What a model has to beat
 #
-# Two rules that see no language model:
+# A *floor* is the score of a rule that never looks at the model. We use two rules:
 #
-# - **First pronoun rule.** The class is that of the first *she*, *he* or *they* (in any case form). Nothing is fitted.
-#   Without a pronoun it says F, which is right as often as any guess.
-# - **Bag of words.** Logistic regression on word counts: it knows all the words and none of their order.
+# - **First pronoun** gives the class of the first *she*, *he* or *they*, in any case form. Without a pronoun it says F.
+# - **Bag of words** is a logistic regression on word counts. It knows the words and not their order.
 #
-# `accuracy_hard` is the accuracy on *hard* rows: their first pronoun is outside the ground truth, so it belongs to somebody
-# else and is the same in all forms. A reader of pronouns must fail there, and only there can a model show that it has found
-# the subject.
+# We call a row *hard* if its first pronoun belongs to somebody else. Then the pronoun is the same in all forms, the rule gives all
+# three the same answer, and one of three is right. Only on hard rows can a model show that it has found the subject.
 
 
 # %% tags=["nbval-ignore-output"]
 def floor_accuracy(name: str) -> pd.DataFrame:
     """Accuracy of the floors of one data set, on all rows and on hard rows."""
     test, known = data[name]["test"], classes[name]
-    target, hard = test["target"].to_numpy(), first_pronoun_is_other(test, known)
+    target, hard = test["target"].to_numpy(), rules.first_pronoun_is_other(test, known)
     guesses = {
-        "First pronoun rule": first_pronoun_class(test, known),
-        "Bag of words": bag_of_words(data[name]["train"], test),
+        "First pronoun rule": rules.first_pronoun_class(test, known),
+        "Bag of words": rules.bag_of_words(data[name]["train"], test),
     }
     return pd.DataFrame(
         [
@@ -252,28 +244,32 @@ def floor_accuracy(name: str) -> pd.DataFrame:
 
 
 floors = pd.concat([floor_accuracy(name) for name in data], ignore_index=True)
-stage.table("floors", floors)
+show_table(
+    stage.table("floors", floors).replace(PLAIN),
+    {
+        "dataset": "words that change",
+        "scheme": "rule",
+        "accuracy": "accuracy",
+        "n_hard": "hard rows",
+        "accuracy_hard": "accuracy on hard rows",
+    },
+)
 
-# %% [markdown]
-# *Reading it.* The rule is nearly always right where all words were altered (D_A) and still good where only the subject's
-# were (D_S). On hard rows it falls to chance exactly: it gives all forms of a sentence the same answer, and one of them is
-# right. So a model that does as well as the rule on D_S may have learnt nothing but pronouns. From here on, a model below the rule is marked,
-# and no claim will rest on it.
+# %% [markdown] tags=["slide"]
+# *First pronoun* is nearly always right where all gendered words change, and still good for *subject only*. On hard rows it falls to
+# chance exactly. So a model that does as well may have learnt nothing but pronouns. From here on a model below this
+# rule is marked, and no claim rests on it.
 #
-# ## 3 · A transfer scheme is a row of a table
+# ## 3 · Which parts does each scheme train?
 #
 # ![A stack of parts for each transfer scheme. ZS (zero-shot): embeddings stays as it is, encoder stays as it is, head stays as it is; C (head only): embeddings stays as it is, encoder stays as it is, head starts anew and learns; CE (head + new embeddings): embeddings starts anew and learns, encoder stays as it is, head starts anew and learns; CEf (head + embeddings): embeddings goes on learning, encoder stays as it is, head starts anew and learns; CEfAf (everything): embeddings goes on learning, encoder goes on learning, head starts anew and learns; OLA-CEA (one attention layer): embeddings starts anew and learns, encoder starts anew and learns, head starts anew and learns.](../../docs/schematics/schemes.svg)
 #
-# *The paper (section 3.3.5 and Table 3) divides BERT into Embedding, Attention and Classification, and says for each scheme
-# whether a part stays fixed, is fine-tuned from its pre-trained values, or is trained from scratch.*
-#
-# We take this literally. A scheme is data, three words, and one function (`apply_scheme`) applies it to any model; no scheme
-# has code of its own. The function finds the parts of a model instead of listing names, and refuses a scheme whose part
-# turns out to be empty. This matters: in the released code the names for CEf's head match nothing, so its head stays at its
-# random start.
+# The paper (section 3.3.5) divides BERT into embeddings, attention and classification. For each scheme it says whether a part
+# stays fixed, is fine-tuned, or is trained from scratch. So a scheme is three words, one each for embeddings, encoder and head: `fixed`, `fine-tuned` or
+# `re-initialised`. *Head + embeddings*, for example, is `fine-tuned`, `fixed`, `re-initialised`.
 
 
-# %%
+# %% tags=["slide"]
 def parameters_that_learn(scheme: str) -> dict[str, int]:
     """How many numbers of each part a scheme trains."""
     model, trained = build_model(
@@ -298,14 +294,18 @@ learning = pd.DataFrame(
         if s.name != "ZS"
     ]
 ).set_index("scheme")
-learning
+show_table(
+    learning.reset_index().replace(PLAIN),
+    {"scheme": "scheme"}
+    | {f"{part} learns": part for part in ("embeddings", "encoder", "head")},
+)
 
 # %% [markdown]
-# *Reading it.* C trains 1155 numbers, a single layer with three outputs. CE and CEf train the embedding tables as well: of
-# words, of positions, of sentence types, and the scaling behind them (LayerNorm). CE first draws the tables anew, from a
-# uniform distribution whose width suits their size (Xavier); the scaling is kept, as in the released code. CEfAf trains
-# everything. OLA is another, tiny model; its table has as many rows as there are words in use (here: a thousand, as an
-# example). A check by hand, for MiniLM, whose vectors have 384 numbers, with 30 522 words, 512 positions and 2 types:
+# The table counts the parameters that are trained. *Head only* (C in the paper) trains a single layer with three outputs. *Head + new
+# embeddings* (CE) and *head + embeddings* (CEf) also train the embeddings; CE first re-initialises them. *Everything* (CEfAf) trains all.
+#
+# The next cell checks two counts by hand. An embedding has 384 coordinates. There is one for each of 30,522 words and 512 positions, and two for sentence types.
+# The layer normalisation behind them adds two such vectors.
 
 # %%
 if encoder == "all-MiniLM-L6-v2":
@@ -314,10 +314,8 @@ if encoder == "all-MiniLM-L6-v2":
 assert SCHEMES["CEf"].trained() == ("embeddings", "head")
 
 # %% [markdown]
-# **Zero-shot (ZS)** trains nothing at all, so it must find its answer in what it has. A masked language model fills a gap
-# ("Female, male or neutral: [MASK]. ..."), a causal one continues a text, and an encoder that has no such output, as MiniLM,
-# compares: each class has a description, and the sentence gets the class whose description is most similar. The paper's ZS
-# is of the first kind.
+# *Zero-shot* (ZS) trains nothing. Our encoder compares: each class has a description, and the sentence gets the class whose
+# description is most similar. (The paper's BERT predicts a masked token instead.)
 
 # %% tags=["nbval-ignore-output"]
 zero_shot, _ = build_model(trainer.recipe("ZS", CLASSES, seed))
@@ -329,77 +327,61 @@ shown = pd.DataFrame(
     zero_shot.predict(forms, 1), columns=[f"p_{name}" for name in CLASSES]
 )
 shown.insert(0, "sentence", [" ".join(form) for form in forms])
-print(list(DESCRIPTIONS.values()))
-stage.table("zero_shot_example", shown)
+print(*DESCRIPTIONS.values(), sep="\n")
+show_table(
+    stage.table("zero_shot_example", shown),
+    {"sentence": "sentence", "p_F": "F", "p_M": "M", "p_NB": "NB"},
+)
 
-# %% [markdown]
-# The model leans the right way without having seen the task, but not firmly. The descriptions name no pronouns; with
-# pronouns in them the similarity would be little more than a word search.
+# %% [markdown] tags=["slide"]
+# The model leans the right way without having seen the task, but not firmly.
 #
-# ## 4 · OLA: an attention model on one page
+# ## 4 · An attention model on one page
 #
-# *The paper (section 3.3.5, Table 5): a one-layer attention model with embeddings of dimension 64, trained on GECO alone. It
-# has no past, so it can have no inherited habits.*
-#
-# Only the first token's output is read. It asks with its query $\mathbf{q} = W_q \mathbf{e}_0 + \mathbf{b}_q$ how much to
-# take from each token:
+# The smallest model, *one attention layer* (OLA-CEA in the paper), is trained on GECO alone, so it has no inherited habits. Only the output of the first token, with the embedding $\mathbf{e}_0$, is read. The query of this token,
+# $\mathbf{q} = W_q \mathbf{e}_0 + \mathbf{b}_q$, decides how much to take from each token:
 #
 # $$a_i = \operatorname{softmax}_i\!\left(\frac{\mathbf{q} \cdot (W_k \mathbf{e}_i + \mathbf{b}_k)}{\sqrt{64}}\right),\qquad
 # \mathbf{v} = \sum_i a_i\,(W_v \mathbf{e}_i + \mathbf{b}_v),\qquad f = W_c \tanh(W_p \mathbf{v} + \mathbf{b}_p) + \mathbf{b}_c$$
 #
+# $W_k$ and $W_v$ make keys and values, $W_p$ is the pooler and $W_c$ the classifier; each has a bias $\mathbf{b}$.
 # There are no positions: to this model, a sentence is a bag of words with weights.
 
 # %%
 show_source(OneLayerNet.attention)
 
 # %% [markdown]
-# The code multiplies in another order than the equation, which saves most of the work. The next cell computes the equation
-# word for word, for all tokens as the released code does, and compares. It also shows the first fault of that code: its mask
-# hides the *queries* of padding instead of the *keys*. Queries of padding are read by nobody, so nothing is hidden, and the
-# first token takes from padding as well.
+# The next cell computes the equation word for word, and compares.
 
 # %%
 torch.manual_seed(0)
-net, e, mask = (
-    OneLayerNet(10, 3),
-    torch.randn(2, 6, 64),
-    torch.tensor([[1] * 6, [1, 1, 1, 0, 0, 0]]),
-)
+net, e = OneLayerNet(10, 3), torch.randn(2, 6, 64)
+mask = torch.tensor([[1] * 6, [1, 1, 1, 0, 0, 0]])
 scores = net.query(e) @ net.key(e).transpose(1, 2) / 8
-by_keys, by_queries = (
-    scores.masked_fill((mask == 0).unsqueeze(axis), -1e6).softmax(-1)[:, 0]
-    for axis in (1, 2)
-)
-assert torch.allclose(by_keys, net.attention(e, mask), atol=1e-6)
-assert torch.allclose(by_queries, net.attention(e, None), atol=1e-6)
-v = (by_keys.unsqueeze(-1) * net.value(e)).sum(1)
-assert torch.allclose(
-    net.classifier(torch.tanh(net.pooler(v))), net(e, mask), atol=1e-5
-)
-print(
-    f"mass on padding: {by_keys[1, 3:].sum():.2f} with keys hidden, more than 0.1 with queries hidden: {by_queries[1, 3:].sum() > 0.1}"
-)
+a = scores.masked_fill((mask == 0).unsqueeze(1), -1e6).softmax(-1)[:, 0]
+v = (a.unsqueeze(-1) * net.value(e)).sum(1)
+f = net.classifier(torch.tanh(net.pooler(v)))
+assert torch.allclose(a, net.attention(e, mask), atol=1e-6)
+assert torch.allclose(f, net(e, mask), atol=1e-5)
+print(f"attention to padding: {a[1, 3:].sum():.2f}")
 
 # %% [markdown]
-# ## 5 · One training step, and the line that was forgotten
+# Both agree. The released code differs in two lines; [an appendix](appendix_released_ola.ipynb) shows which one matters.
 #
-# All schemes are trained alike: cross-entropy, Adam, a learning rate that rises over the first tenth of the steps and then
-# falls to zero, and of all epochs the one with the lowest loss on validation sentences is kept. Validation takes whole base
-# sentences, so that no form of a sentence is learnt while another one judges (in the released code, forms fall on both
-# sides). The step itself:
+# ## 5 · Training
+#
+# All schemes are trained alike: cross-entropy, Adam, a learning rate that rises over the first tenth of the steps and then falls
+# to zero. Of all epochs we keep the one with the lowest loss on validation sentences. These are whole base sentences, so no form of them
+# is seen in training. The step itself is the first branch here:
 
 # %%
 show_source(take_step)
 
 # %% [markdown]
-# The second branch is the released code of OLA. A setting switches off `zero_grad` for good, so each step uses the sum of
-# *all* gradients so far, and clipping comes after the step: it caps what is carried over. That still learns, as a very slow
-# kind of momentum. But it has a consequence for **weight decay**, a term that pulls each weight towards zero. The released
-# value is 0.1. The clip keeps the carried sum at a length of about one, so it can hold its own against the decay; the
-# gradient of a single step is far shorter, and the decay wins. First, the settings of each scheme in one place:
+# The next cell collects the settings, and lists the models: one for each data set, scheme and seed.
 
 # %%
-settings = settings_by_scheme(
+settings = model_units.settings_by_scheme(
     [*schemes, *binary_schemes, "C", "OLA-CEA"],
     dropout,
     epochs=epochs,
@@ -408,80 +390,30 @@ settings = settings_by_scheme(
     weight_decay=weight_decay,
 )
 first = datasets[0]
-settings["OLA-CEA"]
-
-# %% [markdown]
-# Now OLA with several values of the decay, with gradients zeroed as they should be, and once as released.
-
-
-# %% tags=["nbval-ignore-output"]
-def ola_with_decay(variant: str, decay: float) -> dict[str, object]:
-    """Train OLA for 20 epochs: the loss of the last epoch, which epoch was kept, and the test accuracy of that one."""
-    short = Settings(
-        20, lr["OLA-CEA"], batch_size["OLA-CEA"], decay, eps=settings["OLA-CEA"].eps
-    )
-    one = Trainer(encoder, encoder_revision, trainer.device, validation_share, variant)
-    result = one.train(
-        "OLA-CEA", seed, data[first]["train"], data[first]["test"], CLASSES, short
-    )
-    right = result.predictions["predicted"] == result.predictions["target"]
-    last, kept = result.curve.iloc[-1], result.curve["validation_loss"].idxmin() + 1
-    return {
-        "ola": variant,
-        "weight_decay": decay,
-        "train_loss": last["train_loss"],
-        "kept_epoch": kept,
-        "accuracy": right.mean(),
-    }
-
-
-decays = pd.DataFrame(
-    [
-        ola_with_decay("corrected", 0.0),
-        ola_with_decay("corrected", 0.001),
-        ola_with_decay("corrected", 0.1),
-        ola_with_decay("as_released", 0.1),
-    ]
-)
-stage.table("weight_decay", decays)
-
-# %% [markdown]
-# *Reading it.* With 0.1 the corrected model ends at $\ln 3 = 1.099$, the loss of a guess: the decay has pulled it back to
-# zero. What accuracy it has is that of a very early epoch, before this was done. So the corrected OLA cannot keep the
-# published value. We use **0.001, a named difference from the paper's settings**; without any decay OLA learns as well, but
-# words that occur only in the test split then keep their random start instead of fading to zero.
-
-# %%
-told = f"found {decays[['train_loss', 'kept_epoch']].to_dict('records')}; raise epochs.OLA-CEA"
-assert abs(decays["train_loss"][2] - np.log(3)) < 0.02, told
-assert decays["train_loss"].drop(2).max() < 0.5, told
-assert decays["kept_epoch"][2] < decays["kept_epoch"].drop(2).min(), told
-
-# %% [markdown]
-# ## 6 · The full run
-#
-# Every data set, scheme and seed is one unit. A unit that is finished is never trained again; at the larger scales the run
-# can therefore be stopped and resumed, and it prints first how long the rest will take. A frozen encoder (scheme C) reads each
-# sentence of a data set once, for all epochs and seeds: since nothing in it changes, this gives the same numbers as reading it
-# again each time (a test compares them).
-
-
-# %%
 jobs = [
-    Job(name, scheme, k, *data[name].values(), classes[name], settings[scheme])
-    for name, scheme, k in models_of(globals()).itertuples(index=False)
+    model_units.Job(
+        name, scheme, k, *data[name].values(), classes[name], settings[scheme]
+    )
+    for name, scheme, k in model_units.models_of(globals()).itertuples(index=False)
 ]
 print(f"{len(jobs)} models")
 units = Units(
     "geco", scale, "02_training", reuse_units, digits=4 if reuse_units else None
 )
+
+# %% [markdown]
+# A finished model is never trained again, so a long run can be stopped and resumed. At larger scales the next cell says how long
+# the rest will take.
+
+# %%
 left = (
     []
     if scale == "small"
     else [
         (job.dataset, job.scheme)
         for job in jobs
-        if job.settings and (need_weights or not is_finished(units, trainer, job))
+        if job.settings
+        and (need_weights or not model_units.is_finished(units, trainer, job))
     ]
 )
 for name, scheme in dict.fromkeys(left):
@@ -489,17 +421,18 @@ for name, scheme in dict.fromkeys(left):
         scheme, *data[name].values(), classes[name], settings[scheme]
     )
     print(
-        f"{name} {scheme}: about {one / 60:.1f} minutes each, {left.count((name, scheme))} seeds"
+        f"{name} {scheme}: about {one / 60:.1f} minutes each,",
+        f"{left.count((name, scheme))} seeds",
     )
 
 # %% [markdown]
-# A unit leaves its trained tensors (and no others) in `models/`, its predictions of the test rows, and its learning curve.
+# Now the training.
 
 # %%
 finished = [
     found
-    for group in progress(trained_together(jobs), "models")
-    for found in run_group(stage, units, trainer, group, need_weights)
+    for group in progress(model_units.trained_together(jobs), "models")
+    for found in model_units.run_group(stage, units, trainer, group, need_weights)
 ]
 predictions = pd.concat([found for found, _ in finished], ignore_index=True)
 curves = pd.concat([curve for _, curve in finished if len(curve)], ignore_index=True)
@@ -517,33 +450,82 @@ columns = [
     "p_NB",
 ]
 save_parquet(predictions[columns], stage.path("predictions.parquet"))
-predictions.groupby(["dataset", "scheme"], sort=False).agg(
-    models=("seed", "nunique"), rows=("row_id", "nunique")
+print(len(finished), "models trained;", len(predictions), "predictions of test rows")
+
+# %% [markdown] tags=["slide"]
+# How did they learn? The next cell lists the epoch that was kept for each model of the first seed, and then draws one panel for each. A dot marks this epoch. The dotted line
+# is the loss of a guess, $\ln 3$. Where the training loss keeps falling and the validation loss does not, the model learns sentences by heart. Two panels are empty at this scale:
+# their models are trained on *subject only* alone.
+
+# %% tags=["nbval-ignore-output", "slide"]
+drawn = curves[(curves["seed"] == 0) & curves["dataset"].isin(datasets)]
+kept = drawn.loc[
+    drawn.groupby(["dataset", "scheme"], sort=False)["validation_loss"].idxmin()
+]
+lines = drawn.rename(
+    columns={"train_loss": "training", "validation_loss": "validation"}
+)
+lines = lines.melt(
+    ["dataset", "scheme", "epoch"], ["training", "validation"], "rows", "loss"
+).replace(PLAIN)
+named = kept.replace(PLAIN)
+with plt.rc_context(STYLE):
+    grid = sns.relplot(
+        lines,
+        x="epoch",
+        y="loss",
+        hue="rows",
+        style="rows",
+        row="dataset",
+        col="scheme",
+        kind="line",
+        palette=COLOURS[:2],
+        height=1.9,
+        aspect=1.05,
+        facet_kws={"sharex": "col", "margin_titles": True},
+    )
+    for (name, scheme), ax in grid.axes_dict.items():
+        at = named[(named["dataset"] == name) & (named["scheme"] == scheme)]
+        ax.plot(at["epoch"], at["validation_loss"], "o", color=COLOURS[1])
+        ax.axhline(np.log(3), color="0.6", linestyle=":")
+        ax.xaxis.set_major_locator(MaxNLocator(3, integer=True))
+    grid.set_titles(col_template="{col_name}", row_template="{row_name}").set(
+        ylim=(0, None)
+    )
+    sns.move_legend(grid, "upper center", bbox_to_anchor=(0.45, 0), ncol=2, title=None)
+stage.figure("learning_curves", grid.figure)
+_ = stage.table("curves", curves[curves["seed"] < 5].round(5))  # five show enough
+show_table(
+    stage.table(
+        "kept_epochs", kept[["dataset", "scheme", *CURVE]].reset_index(drop=True)
+    ).replace(PLAIN),
+    {
+        "dataset": "words that change",
+        "scheme": "scheme",
+        "epoch": "kept epoch",
+        "train_loss": "training loss",
+        "validation_loss": "validation loss",
+    },
 )
 
-# %% [markdown]
-# ## 7 · Accuracy, beside the paper and beside the floors
+# %% [markdown] tags=["slide"]
+# Where all gendered words change, both losses fall to nearly nothing. For *subject only*, the loss of *head only* stays high: a single layer on a frozen encoder cannot get
+# further.
 #
-# How to read the table:
+# ## 6 · Accuracy, beside the rules and the paper
 #
-# - `accuracy` is on the test split, with a 95 % interval (`low`, `high`) over base sentences: three forms of one sentence
-#   are not three independent rows, so whole base sentences are resampled. Where a scheme has several seeds (`n_seeds`), the
-#   interval includes their spread.
-# - `train_accuracy` is on rows that the model has learnt from; a gap to `accuracy` is overfitting.
-# - `accuracy_hard` is on the hard rows of section 2 (`n_hard` of them).
-# - `paper`, `paper_sd` come from Table 3 (for the binary sets, from Table 2 of the paper's first version), with BERT, five
-#   seeds and all of GECO.
-# - `mark` says which models are below the first pronoun rule.
+# ![Right and wrong answers to 4 base sentences in three forms, by 3 fine-tuning runs, with a mean of 0.72; a resample draws whole sentences, with all their forms and runs, and has a mean of 0.50.](../../docs/schematics/resample.svg)
 #
-# Floors stand first in each data set; the models follow, from "nothing trained" to "everything from scratch".
+# A dot is the accuracy on the test part. The line through it is the 95 % interval over base sentences and seeds. Three forms of one sentence are not three independent rows, so whole base sentences are
+# resampled. The two vertical lines are the two rules. Grey crosses are the paper's values.
 
 
-# %% tags=["nbval-ignore-output"]
+# %%
 def accuracy_table() -> pd.DataFrame:
-    """Accuracy of each scheme with its interval, on all and on hard rows, beside the paper's."""
+    """Accuracy of each scheme on all and on hard rows, beside the paper's."""
     tests = [
         d["test"].assign(
-            dataset=name, hard=first_pronoun_is_other(d["test"], classes[name])
+            dataset=name, hard=rules.first_pronoun_is_other(d["test"], classes[name])
         )
         for name, d in data.items()
     ]
@@ -584,43 +566,68 @@ rule = floors[floors["scheme"] == "First pronoun rule"].set_index("dataset")["ac
 accuracy["mark"] = np.where(
     accuracy["accuracy"] < accuracy["dataset"].map(rule), BELOW, ""
 )
-stage.table(
-    "accuracy",
-    accuracy[
-        [
-            "dataset",
-            "scheme",
-            "n_seeds",
-            "accuracy",
-            "low",
-            "high",
-            "train_accuracy",
-            "accuracy_hard",
-            "n_hard",
-            "paper",
-            "paper_sd",
-            "mark",
-        ]
-    ].reset_index(drop=True),
-)
+columns = ["dataset", "scheme", "n_seeds", "accuracy", "low", "high"]
+columns += ["train_accuracy", "accuracy_hard", "n_hard", "paper", "paper_sd", "mark"]
+accuracy = accuracy[columns].reset_index(drop=True)
 
 # %% [markdown]
-# *Reading it.* On D_A everything works, and so does the rule: there, accuracy cannot tell a reader of pronouns from a reader
-# of sentences. D_S can. Going down its block, ZS and C are below the rule: what a frozen encoder writes into its first token
-# does not say whose pronoun is whose. Training the embeddings lifts a model far above C, and training everything is best; on
-# the hard rows the steps between schemes are largest. That is the paper's order, too. C, CE, CEf and CEfAf on D_S are below the
-# paper's: they have a sixth of its sentences to learn from. OLA, which knows no word order, is not far from the bag of
-# words, as it should be.
+# The models are ordered from *zero-shot*, where nothing is trained, to the attention layer, which is trained from scratch. A table of *subject only* comes first:
+
+# %% tags=["nbval-ignore-output", "slide"]
+shown = accuracy[accuracy["dataset"].isin(datasets)]
+below = shown[(shown["mark"] != "") & shown["scheme"].isin(SCHEMES)]
+with plt.rc_context(STYLE):
+    figure, panels = plt.subplots(
+        1,
+        len(datasets),
+        figsize=(9, 3.2),
+        sharey=True,
+        layout="constrained",
+        squeeze=False,
+    )
+    for name, ax in zip(datasets, panels[0]):
+        part = shown[shown["dataset"] == name].set_index("scheme")
+        for rule_name, line, colour in zip(part.index[:2], ("-", "--"), ("0.2", "0.5")):
+            at = part.loc[rule_name, "accuracy"]
+            ax.axvline(at, linestyle=line, color=colour, label=rule_name.lower())
+        models = part.reindex([s for s in schemes if s in set(shown["scheme"])])
+        y = np.arange(len(models))
+        ax.hlines(y, models["low"], models["high"], color=COLOURS[0], linewidth=2)
+        ax.plot(models["accuracy"], y, "o", color=COLOURS[0], label="our models")
+        ax.plot(models["paper"], y, "x", color="0.4", label="the paper")
+        ax.set(yticks=y, yticklabels=[PLAIN[s] for s in models.index])
+        n_below = sum(below["dataset"] == name)
+        ax.set_title(f"{PLAIN[name]}: {n_below} below the rule", loc="left")
+        ax.set_xlabel("accuracy")
+    panels[0][0].invert_yaxis()
+    handles = panels[0][0].get_legend_handles_labels()
+    figure.legend(*handles, loc="outside lower center", ncols=4, frameon=False)
+stage.figure("accuracy", figure)
+show_table(
+    stage.table("accuracy", accuracy).query("dataset == @datasets[-1]").replace(PLAIN),
+    {
+        "scheme": "scheme",
+        "n_seeds": "seeds",
+        "accuracy": "accuracy",
+        "low": "from",
+        "high": "to",
+        "accuracy_hard": "on hard rows",
+        "paper": "the paper",
+        "mark": "mark",
+    },
+)
+
+# %% [markdown] tags=["slide"]
+# Where all gendered words change, every trained model is nearly always right, and so is the rule. So accuracy cannot show whether a model reads more than pronouns.
+# For *subject only* it can. *Zero-shot* and *head only* are below the rule. Training the embeddings lifts a model far above *head only*. *Everything* is best, and leads most on hard rows.
 #
-# Mind the intervals: with so few base sentences they are some five points wide to each side, so neighbours such as CE and
-# CEf cannot be told apart here. A *marked* model has not shown that it learnt more than pronouns; stage 3 explains it all
-# the same, and stage 4 keeps it out of every claim.
+# Mind the intervals: with few base sentences, neighbours such as *head + new embeddings* and *head + embeddings* cannot be told apart. The paper's *head only* is far above ours, with a
+# larger encoder and other sentences.
 #
-# ## 8 · Controls
+# ## 7 · Controls
 #
-# Could a mistake in our code make any model look good? Two models that *must* fail: C trained on shuffled labels, and OLA
-# before its training. Both should be near chance, one in three. And the schemes that train the embeddings should be far
-# above them.
+# Could a mistake in our code make any model look good? Two models *must* fail: *head only* trained on shuffled labels, and the
+# attention layer with a learning rate of zero. Both should be near one in three.
 
 # %% tags=["nbval-ignore-output"]
 generator = np.random.default_rng(seed)
@@ -642,10 +649,12 @@ control = pd.DataFrame(
         for name, p in controls.items()
     ]
 )
-stage.table("controls", control)
+show_table(
+    stage.table("controls", control), {"control": "control", "accuracy": "accuracy"}
+)
 
 # %% [markdown]
-# Near chance, as they should be. The next cell asserts the order for the scales that we ran, with room for small test sets.
+# Near chance, as they should be. The next cell asserts that every trained model is far above them.
 
 # %%
 ours, best = (
@@ -665,89 +674,31 @@ if scale in ("small", "cpu"):
     ), f"{told} epochs.CEfAf"
 
 # %% [markdown] tags=["slide"]
-# ## 9 · Learning curves
-#
-# One panel per data set and scheme, first seed. The dot marks the epoch that was kept. Watch the distance between the two
-# lines: where the training loss falls on while the validation loss does not, the model learns sentences by heart. The dotted
-# line is the loss of a guess, $\ln 3$. The table below the figure holds the epochs that were kept; all curves are in
-# `curves.csv`.
-
-# %% tags=["nbval-ignore-output", "slide"]
-drawn = curves[(curves["seed"] == 0) & curves["dataset"].isin(datasets)]
-kept = drawn.loc[
-    drawn.groupby(["dataset", "scheme"], sort=False)["validation_loss"].idxmin()
-]
-lines = drawn.rename(
-    columns={"train_loss": "training", "validation_loss": "validation"}
-)
-lines = lines.melt(
-    ["dataset", "scheme", "epoch"], ["training", "validation"], "rows", "loss"
-)
-with plt.rc_context(STYLE):
-    grid = sns.relplot(
-        lines,
-        x="epoch",
-        y="loss",
-        hue="rows",
-        style="rows",
-        row="dataset",
-        col="scheme",
-        kind="line",
-        palette=COLOURS[:2],
-        height=1.9,
-        aspect=1.05,
-        facet_kws={"sharex": "col", "margin_titles": True},
-    )
-    for (name, scheme), ax in grid.axes_dict.items():
-        at = kept[(kept["dataset"] == name) & (kept["scheme"] == scheme)]
-        ax.plot(at["epoch"], at["validation_loss"], "o", color=COLOURS[1])
-        ax.axhline(np.log(3), color="0.6", linestyle=":")
-        ax.xaxis.set_major_locator(MaxNLocator(3, integer=True))
-    grid.set_titles(col_template="{col_name}", row_template="{row_name}").set(
-        ylim=(0, None)
-    )
-    sns.move_legend(grid, "upper center", bbox_to_anchor=(0.45, 0), ncol=2, title=None)
-stage.figure("learning_curves", grid.figure)
-_ = stage.table(
-    "curves", curves[curves["seed"] < 5].round(5)
-)  # of twenty seeds five show enough
-stage.table("kept_epochs", kept[["dataset", "scheme", *CURVE]].reset_index(drop=True))
-
-# %% [markdown] tags=["slide"]
-# *Reading it.* On D_A both losses fall to nearly nothing. On D_S the frozen encoder (C) flattens out high: there is nothing
-# left in its output for a single layer to learn from. OLA's lines part early: it begins to learn training sentences by
-# heart, and the kept epoch lies before the end. (The training loss of an epoch is measured while learning, so in the first
-# epoch it is above the validation loss, which is measured after it.)
-#
 # ## What could be wrong
 #
-# - **One seed says little.** At this scale each BERT-like scheme has one. The interval then speaks about sentences only, and
-#   training again would move the numbers: re-drawn embeddings (CE) by several points.
-# - **MiniLM is not BERT.** It has 6 layers instead of 12 and was trained to compare sentences. Its zero-shot answer is of
-#   another kind than the paper's.
-# - **C sees little.** It reads BERT's pooled first token through a layer that was never trained for this (the pooler stays
-#   frozen, as in the released code). Its low accuracy on D_S says as much about the pooler as about the encoder.
-# - **Validation chose the epoch** on few sentences; the loss of the kept epoch is therefore a little too good, the test
-#   accuracy is not.
-# - **A named difference**: OLA's weight decay is 0.001 with corrected gradients, not 0.1 (section 5). And our validation
-#   keeps base sentences together.
+# - **One seed says little.** At this scale each BERT scheme has one, and the attention layer three. Another seed gives other numbers
+#   ([the spread at scale `cpu`](../../outputs/reference/geco/cpu/04_metrics/seeds.csv)).
+# - **MiniLM is not BERT.** It has half the layers and was trained to compare sentences.
+# - **Head only sees little.** It reads the first token through a layer (the *pooler*) that was never trained for this and stays frozen, as in the released code. Its low accuracy says as much about
+#   the pooler as about the encoder.
+# - **Validation chose the epoch** on few sentences. So the loss of the kept epoch is a little too good; the test accuracy is not.
 #
 # ## Try it
 #
-# - Set `ola = "as_released"` and `weight_decay["OLA-CEA"] = 0.1`: OLA as it was published. Does its accuracy differ?
-# - Give `dropout` 0.1. Only the parts that learn drop activations; frozen parts never do.
-# - Set `encoder` to the folder of a RoBERTa, XLNet or GPT-2 that you have. Nothing else changes.
-# - Add a scheme to `SCHEMES`: encoder `re-initialised`, embeddings `fixed`. Is a random encoder any use?
+# - Give `dropout` 0.1. Only the parts that learn drop activations.
+# - Set `encoder` to the folder of a RoBERTa, XLNet or GPT-2 that you have.
+# - Add a scheme to `SCHEMES`: encoder `re-initialised`, embeddings `fixed`. Is a random encoder of any use?
+#
+# Exercises with checks: [page](../../docs/course/exercises/geco.md#02-training).
 
 # %%
-stage.close(globals())
+show_table(stage.close(globals()), {"file": "file", "rows": "rows"})
 
 # %% [markdown]
 # ## Hand-over
 #
-# The models and their predictions are in this stage's folder. [03_attribution](03_attribution.ipynb) loads each model from
-# its recipe and its trained tensors, and asks ten methods which words made it decide. [04_metrics](04_metrics.ipynb)
-# compares the answers with the words that were altered, and repeats the comparison with the floors row by row.
+# The models and their predictions are in this stage's folder. [03_attribution](03_attribution.ipynb) asks eight methods which words made
+# each model decide. [04_metrics](04_metrics.ipynb) compares the answers with the words that were altered.
 
 # %% [markdown] tags=["exercise"]
 # ## Exercises
@@ -816,11 +767,13 @@ check_function(
     first_pronoun_rule,
     lambda words: (first_pronoun(words, ("F", "M", "NB")) or (0, 0))[1],
     {
-        "The sentence has one pronoun.": ["the dog sees him .".split()],
+        "The sentence has one pronoun; return its class as a number.": [
+            "the dog sees him .".split()
+        ],
+        "Only whole words are pronouns.": ["other women see them".split()],
         "A capital letter changes no pronoun.": ["They sing .".split()],
         "Two pronouns stand here, and the first decides.": ["he calls her .".split()],
         "Without a pronoun the rule says F.": ["the dog sleeps .".split()],
-        "Only whole words are pronouns.": ["other women see them".split()],
     },
 )
 

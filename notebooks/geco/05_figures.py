@@ -13,63 +13,61 @@
 # %% [markdown] tags=["slide"]
 # # GECO, stage 5 of 5: what do the papers' figures look like here, and do their claims hold?
 #
-# [Start here](../00_start_here.ipynb) · before: [04_metrics](04_metrics.ipynb) · the study: [README](README.md)
+# [Start here](../00_start_here.ipynb) · before: [04_metrics](04_metrics.ipynb) and [its appendix](appendix_what_models_use.ipynb) · the study: [README](README.md) ·
+# [glossary](../../docs/glossary.md)
 #
 # ## What we found
 #
-# - **Integrated Gradients points at the altered words. So does a rule that never looks at the model.** It puts
-#   .90<!-- geco/cpu/04_metrics/figure[dataset=D_A, scheme=CEf, method=Integrated Gradients].MA --> of its attribution on them where head and embeddings learn (CEf);
-#   *all on the first pronoun* puts .98<!-- geco/cpu/04_metrics/figure[dataset=D_A, method=First pronoun].MA --> there.
-# - **That rule names one word and orders the others badly.** When words are deleted in the order of an explanation, it scores
-#   .40<!-- geco/cpu/04_metrics/faithfulness[model=CEf, method=First pronoun, measure=NAOPC].estimate --> and Integrated Gradients
-#   .94<!-- geco/cpu/04_metrics/faithfulness[model=CEf, method=Integrated Gradients, measure=NAOPC].estimate -->, where 1 is the best order that a search finds
-#   (eight base sentences; not a registered claim).
-# - **Is Integrated Gradients the best method, as the paper says?** In the means it leads on BERT together with Gradient SHAP, but costly methods have one
-#   fine-tuning run: undecided<!-- geco/cpu/04_metrics/claims[id=integrated_gradients_best].verdict -->.
+# - **Integrated Gradients points at the changed words. So does a rule that never looks at the model.** Integrated Gradients puts
+#   .90<!-- geco/cpu/04_metrics/figure[dataset=D_A, scheme=CEf, method=Integrated Gradients].MA --> of its attribution on them, in a BERT whose head
+#   and embeddings were fine-tuned. The rule *First pronoun* puts
+#   .98<!-- geco/cpu/04_metrics/figure[dataset=D_A, method=First pronoun].MA --> there.
+#   [Figure](../../outputs/reference/geco/cpu/05_figures/figure_2b.png)
+# - **Deleting words separates the two.** If 0 is the worst order of deletion and 1 the best, the rule has
+#   .40<!-- geco/cpu/appendix_what_models_use/faithfulness[model=CEf, method=First pronoun, measure=NAOPC].estimate --> and Integrated Gradients
+#   .94<!-- geco/cpu/appendix_what_models_use/faithfulness[model=CEf, method=Integrated Gradients, measure=NAOPC].estimate -->. The rule names one word only. (Eight
+#   base sentences.) [Table](../../outputs/reference/geco/cpu/appendix_what_models_use/faithfulness.csv)
+# - **Is Integrated Gradients the best method, as the paper says? We cannot say yet**: the registered claim is
+#   undecided<!-- geco/cpu/04_metrics/claims[id=integrated_gradients_best].verdict -->. On BERT it has the highest means, together with Gradient SHAP. Both were
+#   applied to one fine-tuning run only. [Claims](../../outputs/reference/geco/cpu/04_metrics/claims.csv)
 #
-# This is the run at scale `cpu`: the published GECO, and a small BERT in the place of bert-base. Its figures and verdicts are on
+# This is scale `cpu`: the published GECO, and a small BERT in the place of bert-base. Its figures and verdicts are on
 # [the results page](../../outputs/reference/geco/cpu/05_figures.ipynb).
 #
-# This notebook computes nothing. It draws tables of stage 4, one section per figure, and always in the same order: what the paper
-# claims, the figure, what is plotted, the verdict of stage 4, and why.
+# This notebook computes nothing. The title of a figure says how many of its marks show an effect.
 
 # %% [markdown] tags=["slide"]
 # ## You will see
 #
-# - the figures of GECOBench and two of its first version (v1), with what simple rules reach drawn beside the models;
-# - two figures of ours: is being right about the data one thing with being faithful to the model, and which methods look at the model;
-# - for each claim a verdict and its reason, disagreement as plainly as agreement;
-# - at the end, all claims and all printed numbers in two tables.
+# - the figures of GECOBench and two of its first version (v1);
+# - two figures of ours on the models;
+# - the verdicts on the claims, with reasons.
 #
 # **You can then** tell *undecided* from *no effect*, and count verdicts. **You need** [stage 4](04_metrics.ipynb).
-# **Time:** 20 minutes to read, under a minute to run, 10 minutes for the exercises.
+# **Time:** 18 minutes to read, under a minute to run,
+# [10 minutes for the exercises](../../docs/course/exercises/geco.md#05-figures).
 #
-# | in (all from stage 4) | used for |
+# | in | used for |
 # |---|---|
-# | `figure` (mass accuracy), `relative_mass_accuracy`, `ranking` | figures 2b and 2a |
-# | `correlation`, `bias` (handed on from stage 1) | figure 3 |
+# | stage 4: `figure`, `ranking`; `relative_mass_accuracy` | figure 2b; figure 2a |
+# | `correlation`, `bias` | figure 3 |
 # | `accuracy_vs_floors` | figure 4 |
 # | `example_sentence` | figure 5 |
-# | `attribution_difference` | figures 7 and 8 of the first version |
-# | `yardsticks`, `randomisation` | two figures of ours |
+# | `attribution_difference` | figures 7 and 8 of v1 |
 # | `claims` | the verdicts |
+# | the appendix: `yardsticks`, `randomisation` | the two figures of ours |
 #
-# | out | holds |
-# |---|---|
-# | `figure_2a`, `figure_2b`, `figure_3`, `figure_4`, `figure_5`, `figure_v1_7`, `figure_v1_8`, `figure_yardsticks`, `figure_randomisation` | each as a picture and as the table that it plots |
-# | `verdict_*` | the verdicts as they are shown (not at scale small) |
+# Out: each figure as picture and table; the verdicts as `verdict_*`.
 
 # %%
 import lib.same_numbers  # first: the same instructions on every processor
 
 from functools import partial
-from itertools import product
 
-import matplotlib.pyplot as plt
 import pandas as pd
-from matplotlib.figure import Figure
 
 from lib import plots
+from lib.core.notebooks import show_table
 from lib.core.paths import material
 from lib.core.stage import open_stage
 from lib.stats import show_verdicts
@@ -77,14 +75,14 @@ from lib.stats import show_verdicts
 # %% [markdown]
 # ## Settings
 #
-# Add `"pdf"` to `formats` for figures in print quality. Which rows, which ground truth and which tests: that was decided in stage 4.
+# Add `"pdf"` to `formats` for figures in print quality.
 
 # %% tags=["parameters"]
 scale = "small"  # which settings: small, cpu or paper; names the output folder
 formats = ["png"]  # file formats of the figures: png, pdf, svg
 
 # %% [markdown]
-# All the tables are read here, at once. If stage 4 has not run yet, the next cell says which command to type.
+# All tables are read here. If stage 4 has not run, the cell says which command to type.
 
 # %%
 stage = open_stage("geco", scale, "05_figures")
@@ -97,60 +95,62 @@ files = (
     "accuracy_vs_floors",
     "example_sentence",
     "attribution_difference",
-    "yardsticks",
-    "randomisation",
     "claims",
 )
 tables = {name: pd.read_csv(stage.input("04_metrics", f"{name}.csv")) for name in files}
+for name in ("yardsticks", "randomisation"):
+    file = stage.input("appendix_what_models_use", f"{name}.csv")
+    tables[name] = pd.read_csv(file)
+registered = material("geco") / "claims.yaml"
+verdicts = partial(show_verdicts, stage, tables["claims"], registered)
 pd.set_option("display.max_colwidth", None)
-verdicts = partial(
-    show_verdicts, stage, tables["claims"], material("geco") / "claims.yaml"
-)
 
-print(", ".join(f"{name} {len(table)}" for name, table in tables.items()))
+
+def judge(name: str, *ids: str) -> None:
+    """Show the verdicts on some claims and save them; scale small has none."""
+    table = verdicts(name, *ids)
+    if table is not None:
+        show_table(table, dict(zip(table, table)))
+
+
+print(len(tables), "tables,", len(tables["claims"]), "claims and printed numbers")
 
 # %% [markdown] tags=["slide"]
-# The numbers are rows. How to read the verdicts: **holds**, **partly** (some of the comparisons that a claim is made of), **fails** (the
-# effect is shown to be absent or reversed), **undecided** (the data cannot tell), **not run** (no such rows, or they belong to a
-# model that does not beat the rule "class of the first pronoun"). A claim about most comparisons holds where more than half of
-# those that were run do. `paper` is a number or a direction, `ours` the median over the
-# comparisons, `low` and `high` the smallest and the largest, `n` base sentences.
+# A claim **holds** where the effect is shown, and **partly** where only some of its comparisons show it. It **fails** where the effect is shown to be
+# absent or reversed. It is **undecided** where the data cannot tell. It was **not run** where there are no such rows, or the model classifies worse than
+# the rule *class of the first pronoun*.
 #
-# Scale small judges nothing: its figures show how things are done, on a few sentences of our own. Places stay empty there: not
-# every model is trained on both data sets, nor explained with every method.
+# All verdicts are of scale `cpu`. At scale small cells print one line; the link before them leads to the table, where `ours` is a value or a median over comparisons.
+# Some panels are empty at scale small, because not every model is trained there.
 #
 # ## Figure 2b · Which method finds the changed words?
 #
-# **Claims** (section 4, RQ1). Integrated Gradients beats all other methods on every BERT model and both data sets; with LIME and
-# Gradient SHAP it forms the top three. No method reaches the Pattern Variant. On OLA, a small model trained from scratch,
-# everything is better, and InputXGradient comes close to the Pattern Variant.
+# **Claims** (section 4; first question: how well do explanations find the changed words?). Integrated Gradients beats all other methods on every BERT model and both data sets. With LIME and
+# Gradient SHAP it forms the top three. No method reaches the Pattern Variant. On one attention layer (OLA), trained from scratch,
+# every method scores higher than on BERT, and Input x Gradient comes close to the Pattern Variant.
 #
-# **How to read the figure.** A panel per data set and model. A mark is the mean share of attribution on changed words, its line the 95 %
-# interval over base sentences (and seeds). Vertical lines are floors: what one gets without looking at a model. In a grey panel
-# with a dagger the model classifies worse than the first-pronoun rule.
+# **How to read the figure.** A mark is the share of attribution on changed words. Its line is the 95 % interval over base sentences and
+# fine-tuning runs. Upright lines are **floors**: the scores of rules that never look at a model. In a grey panel
+# the model classifies worse than the first-pronoun rule.
 
 # %% tags=["nbval-ignore-output", "slide"]
 figure, plotted = plots.plot_mass_accuracy(tables["figure"])
 stage.figure("figure_2b", figure, formats)
-plots.method_grid(stage.table("figure_2b", plotted), "MA").astype(object).fillna("")
+_ = stage.table("figure_2b", plotted)
 
 # %% [markdown]
-# Below the figure stand the points that are plotted (the file also has the limits of the intervals).
-#
-# **May we read an order from it?** The best and the worst place that each method can have, as far as this run can tell:
+# The best and the worst place that each method can have on *subject only* are:
 
 # %% tags=["nbval-ignore-output"]
 places = stage.table("figure_2b_places", tables["ranking"])
-places["place"] = (
-    places["best_place"].astype(str) + " to " + places["worst_place"].astype(str)
-)
-plots.method_grid(places, "place").astype(object).fillna("")
+best, worst = places["best_place"].astype(str), places["worst_place"].astype(str)
+plots.method_grid(places.assign(place=best + " to " + worst), "place", "D_S")
 
 # %% [markdown]
-# Where a place reads "1 to" the number of methods, nothing is ranked. **The verdicts:**
+# If every method of a column can have every place, no order is established. [The verdicts](../../outputs/reference/geco/cpu/05_figures/verdict_figure_2b.csv):
 
 # %%
-verdicts(
+judge(
     "figure_2b",
     "integrated_gradients_best",
     "three_best",
@@ -171,61 +171,56 @@ verdicts(
 )
 
 # %% [markdown] tags=["slide"]
-# **Why.** Two lines are ours and not the papers'. `beyond_the_first_pronoun` asks what the papers did not: does a method find more than a
-# rule that points at the first pronoun? And `datasets_differ_beyond_base_rate` repeats the comparison of D_A and D_S after the share that
-# noise reaches has been taken out, for D_A simply has more to hit. Where a result differs from the paper's figure, the known
-# reasons are: in the released code five methods explain a BERT model whose embedding layer is applied twice; LIME explains the male class
-# whatever the row; LIME has 100 samples and Kernel SHAP 25 samples; the Pattern Variant is fitted to class *numbers* on the test rows,
-# so that the class in the middle has no pattern of its own.
+# **Why.** *Integrated Gradients is best* is undecided<!-- geco/cpu/04_metrics/claims[id=integrated_gradients_best].verdict -->, because it explains one fine-tuning run of each BERT. The top three are
+# undecided<!-- geco/cpu/04_metrics/claims[id=three_best].verdict -->, too. *No method reaches the Pattern Variant* holds partly<!-- geco/cpu/04_metrics/claims[id=pattern_variant_unreached].verdict -->, and so does *OLA beats BERT*.
+# Two claims are ours. That a method finds more than the rule *First pronoun* fails<!-- geco/cpu/04_metrics/claims[id=beyond_the_first_pronoun].verdict -->. The other compares *all gendered words* (D_A) and *subject only* (D_S) after subtracting the share of noise: D_A has more changed words.
 #
 # ## Figure 2a · Does training the embeddings improve explanations?
 #
-# **Claim** (section 4, RQ2). Relative to the zero-shot model, explanations improve where the embeddings are trained (CE, CEf), more than for
-# C and CEfAf. The paper concludes that embeddings hold much of the bias.
+# **Claim** (section 4; second question: does the bias of a model change this?). Compared with the zero-shot model, explanations improve most where the embeddings are trained: *head + new embeddings* (CE), *head + embeddings* (CEf). The paper concludes that
+# embeddings hold much of the bias.
 #
-# **How to read the figure.** The median over rows of MA divided by the zero-shot model's MA. At 1, nothing changed. The small strokes show
-# what the floors reach over the same zero-shot values.
+# **How to read the figure.** For each row we divide mass accuracy by that of the zero-shot model (*relative mass accuracy*). A mark is the median over rows. At 1 training changed nothing. The short strokes are
+# floors, divided by the same values.
 
 # %% tags=["nbval-ignore-output", "slide"]
 figure, plotted = plots.plot_relative_mass_accuracy(tables["relative_mass_accuracy"])
 stage.figure("figure_2a", figure, formats)
-plots.method_grid(stage.table("figure_2a", plotted), "RMA").astype(object).fillna("")
+_ = stage.table("figure_2a", plotted)
 
 # %% [markdown]
-# A ratio has the weakness of its denominator: what the zero-shot model is depends on the encoder, and where it finds next to nothing, any
-# explanation looks like a great step. **The verdicts:**
+# A ratio depends on its denominator. If the zero-shot model puts little on the changed words, any explanation has a large ratio. [The verdicts](../../outputs/reference/geco/cpu/05_figures/verdict_figure_2a.csv):
 
 # %%
-verdicts("figure_2a", "trained_embeddings_improve", "embeddings_matter_most")
+judge("figure_2a", "trained_embeddings_improve", "embeddings_matter_most")
 
 # %% [markdown] tags=["slide"]
-# **Why.** The released code plots the logarithm of RMA - 1, which is not defined for rows that became worse; they fall out, and what is left
-# has improved by construction. Here every row with a baseline above zero counts.
+# **Why.** That trained embeddings improve explanations holds partly<!-- geco/cpu/04_metrics/claims[id=trained_embeddings_improve].verdict -->. That they matter most holds
+# partly<!-- geco/cpu/04_metrics/claims[id=embeddings_matter_most].verdict -->, too. The released code plots the logarithm of (relative mass accuracy - 1). This is not defined for rows that became worse, so only improved rows
+# are left. Here every row counts on which the zero-shot model has a mass accuracy above zero.
 #
 # ## Figure 3 · Which words go with a class?
 #
-# **Claim** (section 4 and appendix). Pronouns correlate most with the class, in both data sets: the labelling put the dependence there.
+# **Claim** (section 4 and appendix). Pronouns correlate most with the class, in both data sets.
 #
-# **How to read the figure.** Pearson correlation between the tf-idf weight of a word and "this row is of the class", the ten largest.
+# **How to read the figure.** The bars are Pearson correlations between the tf-idf weight of a word (its frequency in the row, lower for words of many rows) and "this
+# row is of the class". The ten largest are shown.
 
 # %% tags=["slide"]
 figure, plotted = plots.plot_correlation(
     tables["correlation"][tables["correlation"]["dataset"].isin(["D_A", "D_S"])]
 )
 stage.figure("figure_3", figure, formats)
-ranked = stage.table("figure_3", plotted).assign(
-    rank=lambda t: t.groupby(["dataset", "class"]).cumcount() + 1
-)
-ranked.pivot(index="rank", columns=["dataset", "class"], values="word")
+_ = stage.table("figure_3", plotted)
 
 # %% [markdown]
-# **The verdict:**
+# [The verdict](../../outputs/reference/geco/cpu/05_figures/verdict_figure_3.csv):
 
 # %%
-verdicts("figure_3", "tfidf_top_words")
+judge("figure_3", "tfidf_top_words")
 
 # %% [markdown]
-# Beside it the balance of the data sets (bias_C, equations 1 and 2; one third each would be perfect):
+# It holds<!-- geco/cpu/04_metrics/claims[id=tfidf_top_words].verdict -->. Next is *bias_C* ([stage 1](01_data_generation.ipynb), equation 2): the share of each class in the pairs of a pronoun and another word of its sentence. Equal shares are a third each, or a half with two forms.
 
 # %%
 shares = stage.table("figure_3_bias", tables["bias"]).pivot(
@@ -234,28 +229,26 @@ shares = stage.table("figure_3_bias", tables["bias"]).pivot(
 shares.astype(object).fillna("")
 
 # %% [markdown] tags=["slide"]
-# **Why.** The correlations follow from the construction, and no model takes part in them, so the agreement says that the labelling
-# worked. bias_C is not exactly a third, since the female form has one word (*her*) where the male form has two (*him*, *his*).
+# **Why.** No model takes part. The correlations follow from how the texts were made, so they check the labels, and no model. The shares are not exactly equal,
+# because the female form has one word (*her*) where the male form has two (*him*, *his*).
 #
 # ## Figure 4 · How well do the models classify?
 #
-# **Claim** (section 3.3.5, Table 3). All models reach at least 80 % or nearly so, so they have generalised to the task.
+# **Claim** (section 3.3.5, Table 3). All models reach at least 80 % or nearly so.
 #
-# **How to read the figure.** A dot is the test accuracy with its interval. Hollow squares are the *hard* rows, whose first pronoun is
-# somebody else's. The lines are two classifiers that see no language model.
+# **How to read the figure.** A dot is the accuracy on test rows, with its interval. A hollow square is the accuracy on *hard* rows, whose first pronoun is
+# somebody else's. The lines are two classifiers without a language model.
 
 # %% tags=["nbval-ignore-output", "slide"]
 figure, plotted = plots.plot_performance(tables["accuracy_vs_floors"])
 stage.figure("figure_4", figure, formats)
-stage.table("figure_4", plotted).drop(
-    columns=["n", "n_sentences", "low_hard", "high_hard"]
-)
+_ = stage.table("figure_4", plotted)
 
 # %% [markdown]
-# A dot to the left of the dashed line is a model that has learnt less than a rule without training. **The verdicts:**
+# A model to the left of the dashed line has learnt less than a rule without training. [The verdicts](../../outputs/reference/geco/cpu/05_figures/verdict_figure_4.csv):
 
 # %%
-verdicts(
+judge(
     "figure_4",
     "accuracy_above_80",
     "learnt_more_than_the_first_pronoun",
@@ -264,258 +257,128 @@ verdicts(
 )
 
 # %% [markdown] tags=["slide"]
-# **Why.** That is a low bar here: on the published data, the class of the first pronoun is right in
-# 98.8 %<!-- geco/cpu/04_metrics/accuracy_vs_floors[dataset=D_A, scheme=First pronoun rule].accuracy --> of the rows of D_A and in
-# 94.0 %<!-- geco/cpu/04_metrics/accuracy_vs_floors[dataset=D_S, scheme=First pronoun rule].accuracy --> of D_S. In the paper's Table 3 BERT-C
+# **Why.** The paper's claim holds partly<!-- geco/cpu/04_metrics/claims[id=accuracy_above_80].verdict -->, and so does ours, that models learn more than the first pronoun. A bar of at least 80 % is low: the class of the first pronoun is right in
+# 98.8 %<!-- geco/cpu/04_metrics/accuracy_vs_floors[dataset=D_A, scheme=First pronoun rule].accuracy --> of the published rows of D_A and in
+# 94.0 %<!-- geco/cpu/04_metrics/accuracy_vs_floors[dataset=D_S, scheme=First pronoun rule].accuracy --> of D_S. Of the trained models in the paper's Table 3, two are
+# below that on D_S: BERT with a trained head
 # (90.2<!-- geco/material/paper_numbers[id=latest_accuracy_D_S_C].value -->) and OLA
-# (85.1<!-- geco/material/paper_numbers[id=latest_accuracy_D_S_OLA-CEA].value -->) lie below that on D_S.
+# (85.1<!-- geco/material/paper_numbers[id=latest_accuracy_D_S_OLA-CEA].value -->).
 #
 # ## Figure 5 · One sentence in full
 #
-# **Claim** (section 4). In the paper's example many methods put most of the importance on *she*, and yet no word is left without any.
+# **Claim** (section 4). In the paper's example many methods put most of the importance on *she*, and no word is left without any.
 #
-# **How to read the figure.** A row of panels per method, a column per model; the bars are the shares of the words. Green and hatched:
-# words that change with the form. The last column holds the floors.
+# **How to read the figure.** Each row of panels is a method, each column a model. The last column has the floors, named on the right. A bar is the share of a word,
+# green and hatched if the word changes with the form.
 
 # %% tags=["nbval-ignore-output", "slide"]
 figure, plotted = plots.plot_example(tables["example_sentence"])
 stage.figure("figure_5", figure, formats)
-stage.table("figure_5", plotted).head(10)
+_ = stage.table("figure_5", plotted)
 
 # %% [markdown]
-# **The verdict:**
+# [The verdict](../../outputs/reference/geco/cpu/05_figures/verdict_figure_5.csv), where `ours` is the share of the panels whose highest bar is the pronoun:
 
 # %%
-verdicts("figure_5", "pronoun_stands_out")
+judge("figure_5", "pronoun_stands_out")
 
 # %% [markdown] tags=["slide"]
-# **Why.** `ours` is the share of the panels whose highest bar is the pronoun. One sentence illustrates and decides nothing, at any scale.
+# It is undecided<!-- geco/cpu/04_metrics/claims[id=pronoun_stands_out].verdict -->: one sentence can illustrate a claim, and not decide it.
 #
 # ## Figure 7 of the first version · Is a word explained differently in the two forms?
 #
-# **Claims** (v1, section 3.1). Ground-truth words get different attributions in the female and the male form, and methods that vary more
-# differ more.
+# **Claims** (v1, section 3.1). Changed words have different attributions in the female and the male form. Methods whose mass accuracy varies more between rows also
+# differ more between the forms.
 #
-# **How to read the figure.** Attribution of a word in the female form minus that in the male form, mean over a sentence's words. Right
-# of zero: more in the female form. Diamonds are ground truth, the last column holds the floors.
+# **How to read the figure.** A mark is the attribution per word in the female form, minus that in the male form. Right of zero it is larger in the female form.
 
 # %% tags=["nbval-ignore-output", "slide"]
 figure, plotted = plots.plot_form_difference(tables["attribution_difference"])
 stage.figure("figure_v1_7", figure, formats)
-truth = stage.table("figure_v1_7", plotted).query("words == 'truth'")
-plots.method_grid(truth, "difference").astype(object).fillna("")
+_ = stage.table("figure_v1_7", plotted)
 
 # %% [markdown]
-# The table has the ground-truth words; the others mirror them, for the attributions of a sentence sum to one. **The verdicts:**
+# The attributions of a sentence sum to one, so other words lose what changed words gain. [The verdicts](../../outputs/reference/geco/cpu/05_figures/verdict_figure_v1_7.csv):
 
 # %%
-verdicts("figure_v1_7", "forms_explained_differently", "spread_goes_with_difference")
+judge("figure_v1_7", "forms_explained_differently", "spread_goes_with_difference")
 
 # %% [markdown] tags=["slide"]
-# **Why.** A difference between the forms need not be a bias of the model: *her* is one word for two male ones, and pieces differ too.
+# **Why.** The first claim is undecided<!-- geco/cpu/04_metrics/claims[id=forms_explained_differently].verdict -->, the second holds<!-- geco/cpu/04_metrics/claims[id=spread_goes_with_difference].verdict -->. A difference between the forms need not be a bias of the model. *Her* is one word where the male form has two, and a noun can have more word pieces
+# in one form.
 #
 # ## Figure 8 of the first version · Which of these differences are significant?
 #
-# **How to read the figure.** p values of a signed-rank test on the ground-truth words of Figure 7, averaged within base sentences first, and
-# corrected for the number of tests (Holm). Dark: significant. v1 tests row by row, repetition by repetition, and corrects nothing.
+# v1 shows p values alone, tests row by row, and does not correct for the number of tests. We show sizes, average over the rows of a base sentence, and
+# correct (Holm).
+#
+# **How to read the figure.** Full diamonds are significant. In the grey band a difference is too small to matter: one hundredth of the attribution, per word. The title counts the significant differences, and those of them whose interval lies outside the band.
 
 # %% tags=["nbval-ignore-output", "slide"]
 figure, plotted = plots.plot_significance(
     tables["attribution_difference"].query("words == 'truth'")
 )
 stage.figure("figure_v1_8", figure, formats)
-plots.method_grid(stage.table("figure_v1_8", plotted), "p_holm").astype(object).fillna(
-    ""
-)
+_ = stage.table("figure_v1_8", plotted)
 
 # %% [markdown] tags=["slide"]
-# The verdict on Figure 7 asks for more: t tests over base sentences against a smallest effect of interest, one hundredth of the attribution
-# per word, since a difference can be significant and too small to matter. A cell of a single training speaks of its sentences only.
-#
-# **Why.** Look at the last column. On the published D_A the Pattern Variant is significant too, and
-# it sees no model: *her* and *his* are simply not equally frequent. Significance alone tells nothing about the bias of a model.
+# A difference can be significant and too small to matter. So a verdict needs both a test and a size. Even floors have p values in `attribution_difference`, and those cannot come from a model.
 #
 # ## A figure of ours · Do the yardsticks agree?
 #
-# **Claim** (section 2). Being right about the data and being faithful to the model are different things; a faithful explanation need not point
-# at the words that were changed.
+# **Claim** (section 2). Being right about the data and being faithful to the model are different things.
 #
-# **How to read the figure.** A panel per model of D_A, a line per pair of yardsticks: mass accuracy on GECO's mask, agreement with word swaps
-# (`rank_signed` in the table), and three measures of deletion (stage 4, section 14). A dot is their rank correlation over the methods, a hollow
-# square the one within a row, with 95 % intervals over base sentences. At 1 two yardsticks order the methods alike; at 0, the line, they are unrelated.
-
-# %%
-NAMES = {"MA": "mass accuracy", "rank_signed": "word swaps"}
-
-
-def plot_yardsticks(table: pd.DataFrame) -> Figure:
-    """Rank correlations of pairs of yardsticks with their intervals, a panel per model."""
-    named = table.assign(
-        pair=table["left"].replace(NAMES) + ", " + table["right"].replace(NAMES)
-    )
-    schemes, pairs = list(named["scheme"].unique()), list(named["pair"].unique())
-    looks = {
-        "methods": ("o", plots.COLOURS[0], plots.COLOURS[0], -0.13),
-        "rows": ("s", "0.45", "white", 0.13),
-    }
-    with plt.rc_context(plots.STYLE):
-        figure, axes = plt.subplots(
-            1,
-            len(schemes),
-            sharey=True,
-            squeeze=False,
-            layout="constrained",
-            figsize=(2.8 + 2.2 * len(schemes), 1.2 + 0.27 * len(pairs)),
-        )
-        for ax, scheme in zip(axes[0], schemes):
-            for over, (marker, colour, face, shift) in looks.items():
-                part = named[(named["scheme"] == scheme) & (named["over"] == over)]
-                y = [pairs.index(pair) + shift for pair in part["pair"]]
-                ax.hlines(y, part["low"], part["high"], color=colour)
-                ax.plot(
-                    part["estimate"],
-                    y,
-                    marker,
-                    color=colour,
-                    markerfacecolor=face,
-                    markersize=5,
-                    label=f"over {over}",
-                )
-            ax.axvline(0, color="0.3", linewidth=1)
-            ax.set(
-                title=scheme,
-                xlim=(-1.05, 1.05),
-                xticks=(-1, 0, 1),
-                yticks=range(len(pairs)),
-                yticklabels=pairs,
-                ylim=(len(pairs) - 0.5, -0.5),
-            )
-        n_methods, n_sentences = named["n_methods"].max(), named["n_sentences"].max()
-        figure.supxlabel(
-            f"rank correlation of two yardsticks ({n_methods:.0f} methods, {n_sentences} base sentences)",
-            fontsize=10,
-        )
-        figure.legend(
-            *axes[0][0].get_legend_handles_labels(),
-            loc="outside upper center",
-            ncol=2,
-            frameon=False,
-        )
-    return figure
-
-
-# %% [markdown]
-# Its points:
+# **How to read the figure.** Each line is a pair of yardsticks. Mass accuracy uses GECO's mask. *Word swaps* use the answers of the model, and three
+# measures delete words ([the appendix](appendix_what_models_use.ipynb)). A dot is a rank correlation over the mean scores of the methods. A hollow
+# square is the mean of the rank correlations within each row. At 1 they order the methods alike.
 
 # %% tags=["nbval-ignore-output", "slide"]
-stage.figure("figure_yardsticks", plot_yardsticks(tables["yardsticks"]), formats)
-found = stage.table("figure_yardsticks", tables["yardsticks"])
-found.pivot(
-    index=["left", "right"], columns=["scheme", "over"], values="estimate"
-).round(2)
+figure, plotted = plots.plot_yardsticks(tables["yardsticks"])
+stage.figure("figure_yardsticks", figure, formats)
+_ = stage.table("figure_yardsticks", plotted)
 
 # %% [markdown] tags=["slide"]
-# **Why.** This claim is not registered, so it gets no verdict; the intervals are the answer, and they speak of other sentences, not of other
-# methods or trainings. Mass accuracy and the swaps look at the same words, but the mask only says which of them *may* matter: where a model
-# uses some of them and not others, the two part. Deletion asks about words that the mask leaves out, on sentences with holes.
+# The claim was not registered. Comprehensiveness and the deletion score agree closely, and less with mass accuracy. Deletion also asks about words outside of
+# the mask.
 #
 # ## Another of ours · Which methods look at the model?
 #
-# **Claim** (Adebayo et al. 2018; not registered). An explanation of the model must change when its parameters do.
+# **Claim** (Adebayo et al. 2018; not registered). An explanation of the model must change when its weights do.
 #
-# **How to read the figure.** A line per method, a column per step of the randomisation, from the trained model to one that is random through
-# and through. In a cell stands the rank correlation over the words with the explanation of the trained model: on the left with the signs of the
-# scores, on the right by size. Bold: the 95 % interval, over random models and base sentences, excludes zero.
-
-
-# %%
-def plot_randomisation(table: pd.DataFrame) -> Figure:
-    """Likeness to the first explanation, method by step, with and without signs; two panels per model."""
-    kinds = {"rank_signed": "with signs", "rank_size": "by size"}
-    models, methods = list(table["model"].unique()), list(table["method"].unique())
-    with plt.rc_context(plots.STYLE):
-        figure, axes = plt.subplots(
-            len(models),
-            2,
-            sharey=True,
-            squeeze=False,
-            layout="constrained",
-            figsize=(7.6, (1.0 + 0.21 * len(methods)) * len(models)),
-        )
-        for (model, measure), ax in zip(product(models, kinds), axes.flat):
-            part = table[(table["model"] == model) & (table["measure"] == measure)]
-            cells = part.pivot(index="method", columns="step", values="estimate").loc[
-                methods
-            ]
-            _ = ax.imshow(cells, cmap="PuOr_r", vmin=-1, vmax=1, aspect="auto")
-            for one in part.dropna(subset=["estimate"]).itertuples():
-                ax.text(
-                    one.step,
-                    methods.index(one.method),
-                    f"{one.estimate:.2f}",
-                    ha="center",
-                    va="center",
-                    fontsize=7,
-                    color="white" if abs(one.estimate) > 0.75 else "0.1",
-                    weight="bold" if one.low * one.high > 0 else "normal",
-                )
-            ax.set(
-                title=f"{model}, {kinds[measure]}",
-                xticks=cells.columns,
-                yticks=range(len(methods)),
-                yticklabels=methods,
-            )
-            ax.grid(False)
-            _ = ax.set_xticklabels(
-                part.drop_duplicates("step")["part"], rotation=35, ha="right"
-            )
-    return figure
-
-
-# %% [markdown]
-# The last column with its intervals (the file has all):
+# **How to read the figure.** From left to right one more part of the model is random. A line is the correlation of an explanation with that of the trained model: on the left with the signs of the scores, on the right without. The title names
+# the methods that stay alike on the left.
 
 # %% tags=["nbval-ignore-output", "slide"]
-redrawn = tables["randomisation"]
-stage.figure("figure_randomisation", plot_randomisation(redrawn), formats)
-_ = stage.table("figure_randomisation", redrawn)
-last = redrawn[
-    redrawn["step"] == redrawn.groupby("model")["step"].transform("max")
-].round(2)
-last["shown"] = (
-    last["estimate"].astype(str)
-    + " ["
-    + last["low"].astype(str)
-    + ", "
-    + last["high"].astype(str)
-    + "]"
-)
-last.pivot(index="method", columns=["model", "measure"], values="shown")
+figure, plotted = plots.plot_randomisation(tables["randomisation"])
+stage.figure("figure_randomisation", figure, formats)
+_ = stage.table("figure_randomisation", plotted)
 
 # %% [markdown]
-# **Why.** A head decides which way a word counts, so the signs must go with it, and go. A method without signs (Saliency, Guided Backprop) answers
-# which words the model is sensitive at, and that is decided below the head: a random head, and in a BERT (scale `cpu`) even random upper layers, leave
-# its order nearly as it was. A cell that is not bold says that this run, with few random models, saw no likeness, not that there is none.
+# **Why.** The head decides for which class a word counts. So scores with signs change as soon as the head is random. Saliency and Guided Backprop have no signs. They show
+# where the model is sensitive, which the lower layers decide. An interval that contains zero does not show that there is no correlation.
 #
 # ## All claims
 #
-# Every claim that was registered in `material/claims.yaml`, decided ones first:
+# [The verdicts](../../outputs/reference/geco/cpu/05_figures/verdict_all.csv) on all registered claims and printed numbers, with reasons:
 
 # %%
-verdicts("all")
+found = verdicts("all")
+if found is not None:
+    counts = found["verdict"].value_counts().rename_axis("verdict")
+    show_table(
+        counts.reset_index(name="n"), {"verdict": "verdict", "n": "registered claims"}
+    )
 
 # %% [markdown]
-# The file `verdict_all.csv` holds the numbers that the papers print as well, each beside ours, with the reason of its verdict.
+# The [README](README.md#the-claims) counts them.
 
 # %%
-stage.close(globals())
+_ = stage.close(globals())
 
 # %% [markdown]
 # ## Hand-over
 #
-# The tables and figures are in this stage's folder; those that we vouch for are under `outputs/reference/geco/`. What a verdict rests
-# on is in [comparisons.csv](../../outputs/reference/geco/cpu/04_metrics/comparisons.csv). The results are this notebook at scale `cpu`
-# (`make geco SCALE=cpu`: the published data, a small encoder in BERT's place); `SCALE=paper` takes BERT itself, on a GPU.
+# The comparisons behind each verdict are in [comparisons.csv](../../outputs/reference/geco/cpu/04_metrics/comparisons.csv). `make geco SCALE=paper` takes BERT itself, on a GPU.
 
 # %% [markdown] tags=["exercise"]
 # ## Exercises
@@ -531,7 +394,7 @@ claims["verdict"].value_counts()
 # %% [markdown] tags=["exercise"]
 # ### 1 · By hand, from a table
 #
-# `claims` above holds every claim of the papers with a verdict of the run at scale `cpu`. A claim is *decided* where the verdict is *holds*, *partly* or *fails*. Of the decided claims, which share holds?
+# `claims` above has every claim of the papers with a verdict of the run at scale `cpu`. A claim is *decided* where the verdict is *holds*, *partly* or *fails*. Of the decided claims, which share holds?
 
 # %% tags=["hole"]
 share_that_holds = ...
@@ -562,7 +425,7 @@ check_number(
 #
 # A colleague reads the table and says: "Most of the rest is *undecided*, so the papers are wrong." What do you answer?
 #
-# - `"a"` Undecided means that our interval holds both a clear effect and none. It says how much we know, and nothing about the paper.
+# - `"a"` Undecided means that our interval contains both a clear effect and no effect. It says how much we know, and nothing about the paper.
 # - `"b"` Undecided means that we found no effect.
 # - `"c"` Undecided claims were never looked at.
 

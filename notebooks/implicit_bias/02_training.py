@@ -11,41 +11,55 @@
 # ---
 
 # %% [markdown] tags=["slide"]
-# # implicit_bias, stage 2 of 5: can a masked LM be made less biased by the sentences that show its bias?
+# # implicit_bias, stage 2 of 5: can a masked language model be made less biased by the sentences that show its bias?
 #
-# [Start here](../00_start_here.ipynb) · before: [01_data_generation](01_data_generation.ipynb) · next: [03_attribution](03_attribution.ipynb)
+# [Start here](../00_start_here.ipynb) · before: [01_data_generation](01_data_generation.ipynb) · next: [03_attribution](03_attribution.ipynb) · words: [glossary](../../docs/glossary.md)
 #
-# The paper measures three models of the hub and ends with a question: do such sentences help to *reduce* the bias? This stage trains a masked LM (several times,
-# for one training decides nothing), says plainly what it is worth, and then trains each on with pronouns swapped, beside two placebos in which nothing is swapped.
+# The paper measures the bias of three published models. It ends with a question: would its sentences help to *reduce* that bias? To find out, we train masked language models, the *base
+# models*. Then we fine-tune each of them on the sentences, with the pronouns swapped and without.
+
+# %% [markdown] tags=["slide"]
+# ## What we found
+#
+# - **Our models give a duchess the right pronoun.** 3<!-- count implicit_bias/cpu/02_training/gate[model=base, passes=True] --> of
+#   3<!-- count implicit_bias/cpu/02_training/gate[model=base] --> base models put the right pronoun first in at least 90 % of sentences where the noun decides
+#   ([table](../../outputs/reference/implicit_bias/cpu/02_training/gate.csv)).
+# - **They learn it from made-up sentences.** Without those, a model is right in
+#   70 %<!-- implicit_bias/cpu/02_training/gate[model=without frames].right_first --> of the cases. Guessing would give half.
+# - **Fine-tuning does not make the models worse at filling masks.** Their perplexity (lower is better) falls from
+#   229<!-- implicit_bias/cpu/04_metrics/price[model=base].perplexity --> to 209<!-- implicit_bias/cpu/04_metrics/price[model=augmented].perplexity --> with swapped pronouns. It also falls without
+#   a swap ([figure](../../outputs/reference/implicit_bias/cpu/02_training/perplexity.png)).
+#
+# These results come from our fifth run at scale `cpu`. `cpu.yaml` already describes the [next run](README.md#the-next-run-registered-not-run-yet), with five base models that read old books first.
+# It is registered, and not run yet.
 
 # %% [markdown] tags=["slide"]
 # ## You will see
 #
-# - a small encoder that gets a masked-LM head, and a gate that it must pass before any bias of it is shown;
-# - training on with swapped pronouns and with two placebos, from every base model;
-# - what that costs in perplexity.
+# - a small encoder that learns to fill gaps;
+# - a test that it must pass before we measure any bias;
+# - three ways to fine-tune it, of which two are controls, and what each costs.
 #
 # **You can then** compute a perplexity, swap pronouns, and say what a gate and a placebo are for. **You need**
-# [stage 1](01_data_generation.ipynb). **Time:** 20 minutes to read, 5 minutes to run, 15 minutes for the exercises.
+# [stage 1](01_data_generation.ipynb). **Time:** 20 minutes to read, 5 minutes to run, [15 minutes for the exercises](../../docs/course/exercises/implicit_bias.md#02-training).
 #
 # | in | from | holds |
 # |---|---|---|
-# | `text.parquet` | 01 | sentences to learn from and to measure perplexity on |
+# | `text.parquet` | 01 | sentences to learn from, and to measure perplexity on |
 # | `sentences.parquet` | 01 | the sentences that passed the filter |
 #
 # | out | holds |
 # |---|---|
 # | `models/base<b>`, `models/<arm>/base<b>_seed<k>` | trained weights and their recipes |
-# | `trainings.parquet` | the key of each training, and the SHA-256 of its weights |
-# | `split.parquet` | which antecedents were trained on and which were held out |
-# | `reached`, `curves`, `gate`, `mixture`, `wrong`, `perplexity`, `arms` (`.csv`) | how the training went, and what the models are worth |
+# | `trainings.parquet` | one row per trained model: its key, and the checksum of its weights |
+# | `split.parquet` | which nouns were fine-tuned on and which were held out |
+# | `reached`, `curves`, `gate`, `mixture`, `wrong`, `perplexity`, `arms` (`.csv`) | how the training went, and how good the models are |
 
 # %%
 import lib.same_numbers  # first: the same instructions on every processor
 
 import math
 
-import matplotlib.pyplot as plt
 import pandas as pd
 import torch
 
@@ -56,46 +70,55 @@ from lib.core.seeds import pick_device, set_up
 from lib.core.stage import open_stage
 from lib.language.lexicon import PRONOUNS
 from lib.models.masked_lm import new_masked_lm, pretrained_masked_lm
-from lib.plots import COLOURS, STYLE
 from lib.studies.implicit_bias import arms
+from lib.studies.implicit_bias.figures import plot_costs
 from lib.studies.implicit_bias.gate import right_answers, share_right
 from lib.studies.implicit_bias.kept_models import passes_gate
+from lib.studies.implicit_bias.naming import MODELS, in_words
 from lib.studies.implicit_bias.trainings import Trainings
 from lib.training import masked_lm
 
 # %% [markdown]
 # ## Settings
 #
-# The packaged encoder is all-MiniLM-L6-v2, a sentence encoder of 23 million parameters. It was never meant to fill gaps, and its masked-LM head is drawn at
-# random here. With `pretrained` each base model starts from this encoder trained further, as a masked LM, on a fifth of 341 books, which no other base model has read. `hub_models` are the paper's models and newer ones; they are measured as they are, and need a download.
-# *Frames* are the sentence patterns of stage 1 in which the noun fixes the pronoun; an *arm* is one way of training on, and to *rehearse* is to read some of the base
-# model's own text again meanwhile, so that little is forgotten (section 4).
+# We start from all-MiniLM-L6-v2, a sentence encoder that comes with this repository. It was never meant to fill gaps, so it gets a new head for that, drawn at random.
+# You will meet three words below:
+#
+# - a *frame* is a sentence pattern in which the noun fixes the pronoun, as in "The waitress opened her umbrella";
+# - an *arm* is one way to fine-tune, as in a medical trial;
+# - to *rehearse* is to mix sentences of the base model's training into the fine-tuning, so that less is forgotten.
+#
+# Two settings need an explanation. `gate` is .85 here, and .9 at scale `cpu`. Each entry of `mixtures` is a pair: the highest learning rate of an arm, and how many sentences are rehearsed for each
+# sentence of the arm.
 
 # %% tags=["parameters"]
 scale = "small"  # which settings: small, cpu or paper; names the output folder
 seed = 0  # what is drawn for training
 n_threads = 1  # CPU threads
 device = "auto"  # auto, cpu or cuda
-encoder = "all-MiniLM-L6-v2"  # the encoder that gets a masked-LM head: the packaged one, a folder, or a hub id; empty for none
+# the encoder that gets a head: the packaged one, a folder, or a hub id
+encoder = "all-MiniLM-L6-v2"
 encoder_revision = ""  # the commit of a hub id
-hub_models = {}  # masked LMs of the hub that are measured beside it, by name: the commit
+# masked LMs of the hub that are measured too, by name: the commit
+hub_models = {}
 epochs = 2  # passes over the text
 lr = 0.0005  # highest learning rate
 batch_tokens = 512  # tokens per step
 masked = 0.15  # share of tokens to predict
 watched_share = 0.5  # share of pronouns to predict
-gate = 0.85  # share of unambiguous sentences with the right gender first that a model must reach
-held_out = 0.5  # share of antecedents that no arm is trained on
-n_bases = 2  # trainings of the base model; each is trained on in every arm
-pretrained = []  # models of `touchstone pretrain` that the base models start from, one each; empty: the encoder with a new head
-checks = 1  # how often held-out text is measured in an epoch of a base model
+# share of unambiguous sentences that a model must answer rightly
+gate = 0.85
+held_out = 0.5  # share of nouns that no arm is fine-tuned on
+n_bases = 2  # base models; each is fine-tuned in every arm
+# models of `touchstone pretrain` to start from, one per base model; empty: the encoder
+pretrained = []
+checks = 1  # how often per epoch held-out text is measured, for base models
 reuse_units = False  # read and publish finished trainings, without weights
-n_seeds = 1  # trainings of each arm from each base model
+n_seeds = 1  # fine-tuning runs of each arm from each base model
 arm_epochs = 1  # passes over an arm's sentences
-mixtures = [
-    [0.0001, 3.0]
-]  # highest learning rate of an arm, and sentences of the base model's text for each of its own; of several the first that is safe
-rehearsed_frames = 0.75  # share of sentences from frames among them
+# highest learning rate of an arm, and rehearsed sentences for each of its own
+mixtures = [[0.0001, 3.0]]
+rehearsed_frames = 0.75  # share of frames among the rehearsed sentences
 
 # %% [markdown]
 # | symbol | meaning | here |
@@ -103,9 +126,7 @@ rehearsed_frames = 0.75  # share of sentences from frames among them
 # | $P(w \mid s)$ | the probability of a word at the mask | `log_prob` |
 # | PPL | exp of the mean negative log-probability of masked words | `perplexity` |
 # | base | the encoder with its trained head | `bases` |
-# | augmented | trained on with each sentence in both genders | `augmented` |
-# | placebo | trained on with each sentence twice, as it is | `placebo` |
-# | even placebo | trained on with as many sentences as they are, drawn so that half hold a male pronoun | `even placebo` |
+# | arms | *placebo*, *even placebo* and *augmented*, explained in section 4 | `arms.ARMS` |
 
 # %%
 stage = open_stage("implicit_bias", scale, "02_training")
@@ -113,77 +134,69 @@ set_up(seed, n_threads)
 target = pick_device(device)
 if not encoder:
     raise TouchstoneError(
-        "encoder is empty; name the encoder that is trained (hub_models come in addition)"
+        "encoder is empty; name the encoder that is trained "
+        "(hub_models come in addition)"
     )
 trainings = Trainings(stage, globals())
 train, valid, sentences = trainings.train, trainings.valid, trainings.sentences
-print(
-    f"{len(train)} sentences to learn from, {len(valid)} to measure on, {len(sentences)} that passed the filter"
-)
+print(f"{len(train)} sentences to learn from, {len(valid)} to measure on")
+print(f"{len(sentences)} sentences passed the filter")
 
-# %% [markdown]
-# ## 1 · One sentence by hand
+# %% [markdown] tags=["slide"]
+# ## 1 · Masked tokens by hand
 #
-# In training, 15 % of the tokens are asked about. Of these 80 % are masked, 10 % are replaced by another word and 10 % stay (Devlin et al. 2019). With 20 tokens we
-# expect three to be asked about on average, and the special tokens never. Pronouns are asked about more often here, since they are what is studied.
+# A masked language model learns by predicting tokens that it cannot see (Devlin et al. 2019). Of every sentence 15 % of the tokens are chosen. Most of these are masked;
+# one in ten is replaced by another token, and one in ten stays.
+#
+# **Stop and guess.** A sentence has 20 tokens. How many will be chosen, on average? And how often will the special tokens at its beginning and end be chosen?
 
 # %%
-ids = torch.tensor([[101, *range(2000, 2020), 102]])
+ids = torch.tensor([[101, *range(2000, 2020), 102]])  # 101 and 102 are the marks
 inputs, targets = masked_lm.mask_tokens(
     ids, [0, 101, 102, 103], 103, 30522, masked, torch.Generator().manual_seed(1)
 )
-asked = (targets != -100)[0]
-assert not asked[0] and not asked[-1] and torch.equal(inputs[0][~asked], ids[0][~asked])
-print(
-    f"asked about {int(asked.sum())} of 20: "
-    + ", ".join(
-        "masked" if new == 103 else "kept" if new == old else "replaced"
-        for new, old in zip(inputs[0][asked], ids[0][asked])
-    )
-)
+chosen = (targets != -100)[0]
+assert not chosen[0] and not chosen[-1]
+assert torch.equal(inputs[0][~chosen], ids[0][~chosen])
+became = [
+    "masked" if new == 103 else "kept" if new == old else "replaced"
+    for new, old in zip(inputs[0][chosen], ids[0][chosen])
+]
+print(f"chosen: {int(chosen.sum())} of 20 ({', '.join(became)})")
 
 # %% [markdown]
-# ## 2 · The base model
-#
-# BERT's head: a dense layer, an activation, a LayerNorm, then the transposed word table, and a bias for each entry, which begins at the log of the entry's frequency.
+# Three tokens are chosen on average, and the special tokens never. In this draw there are fewer. This is the function:
 
 # %%
 show_source(masked_lm.mask_tokens)
 
 # %% [markdown]
-# The trainings of the base model differ in the head that is drawn, in the order of the text and in what is masked. Each is a unit: it is kept with what is asked of it here, and found
-# again by whoever asks for it next. So several processes or machines can share the work (`touchstone unit`), and a changed setting is a new training.
-
-# %%
-show_source(trainings.base)
-
-# %% [markdown]
-# The trainings themselves, less than a minute of one core each at this scale:
+# ## 2 · The base models
+#
+# The head is BERT's: a dense layer, an activation, a LayerNorm and the transposed matrix of token embeddings. Pronouns are chosen more often than other tokens, because they are what we study.
+#
+# A single model cannot show how much models of the same kind differ, so we train several. They differ in the random head, in the order of the text, and in the tokens that are masked.
 
 # %%
 bases = [trainings.base(b) for b in range(n_bases)]
 fresh = new_masked_lm(encoder, seed, encoder_revision)
 learning = sum(p.numel() for p in fresh.trained_parameters("encoder").values())
-print(f"{n_bases} trainings; {learning / 1e6:.1f} million parameters trained")
+print(f"{n_bases} base models; {learning / 1e6:.1f} million parameters are trained")
 
 # %% [markdown]
-# The curves, a row an epoch:
+# The perplexity is that of masked tokens in sentences that were not trained on. The vocabulary has 30,522 entries, so blind guessing would have a perplexity of 30,522.
 
 # %% tags=["nbval-ignore-output"]
-stage.table(
-    "curves",
-    pd.concat(
-        [training.curve.assign(base=b) for b, training in enumerate(bases)],
-        ignore_index=True,
-    ),
-    digits=2,
+curves = [training.curve.assign(base=b) for b, training in enumerate(bases)]
+in_words(
+    stage.table("curves", pd.concat(curves, ignore_index=True), digits=2),
+    {"base": "base model", "epoch": "epoch"}
+    | {"train_loss": "training loss", "perplexity": "perplexity, held-out text"},
 )
 
 # %% [markdown]
-# *Reading it.* The perplexity is over the whole vocabulary of 30,522 entries, at masked tokens of sentences that were not trained on.
-#
-# Is a base model trained far enough? Two ways to say yes were fixed before the run: a perplexity of at most 80 on the held-out text, or a gain of less than 2 % over the last half of the
-# steps. `gain` is that gain, and it is known where held-out text is measured at least twice. A model that does neither is told here and kept.
+# Is that far enough? For the next run at scale `cpu` we fixed two ways to say yes. Either the perplexity is at most 80, or it fell by less than 2 % (.02 in the column *gain*) over the last
+# half of the steps.
 
 # %% tags=["nbval-ignore-output"]
 reached = pd.DataFrame(
@@ -199,126 +212,135 @@ reached = pd.DataFrame(
     ]
 )
 reached["reached"] = (reached["perplexity"] <= 80) | (reached["gain"] < 0.02)
-stage.table("reached", reached, digits=2)
+in_words(
+    stage.table("reached", reached, digits=2),
+    {"base": "base model", "start": "starts from", "perplexity": "perplexity"}
+    | {"gain": "gain, last half", "reached": "far enough"},
+)
 
-# %% [markdown]
-# *Reading it.* At scale small the models are far from either bar: they show the steps.
+# %% [markdown] tags=["slide"]
+# A model that is not trained far enough is reported and kept. At scale `small` training is short, and no model gets there.
 #
 # ## 3 · The gate
 #
-# A model that does not know that a duchess is *she* cannot be asked what it thinks of nurses. A model passes the gate if it puts the right gender first in enough
-# unambiguous sentences (`gate`: 85 % at scale small, 90 % otherwise), with nouns that the text of stage 1 does not hold, and beats the perplexity of word frequencies.
-# Each training of each arm (section 4) goes through the same gate. One that fails is told, and it is not replaced by another: stage 4 gives its results over all trainings that were
-# started, and over those that passed beside them.
+# If a model does not connect *duchess* with *she*, an even score for *nurse* means nothing: the model is ignorant, not fair. So before we measure any bias, a model must pass a test, the *gate*.
+# It has to put the right gender first in most unambiguous sentences. And its perplexity must be lower than that of a *unigram* model, which knows only how frequent each word is. The text of
+# stage 1 does not contain the nouns of the gate.
 
 # %%
 unambiguous = trainings.questions["gate"]
 learnt = {word.lower() for words in train for word in words}
 known = set(unambiguous["noun"]) & learnt
 assert len(unambiguous) >= 200 and not known, (
-    f"{len(unambiguous)} sentences, nouns that are trained on: {sorted(known)}; the gate needs "
-    "200 or more, and other nouns than the training: correct gate.yaml"
+    f"{len(unambiguous)} sentences, nouns that are trained on: {sorted(known)}; "
+    "the gate needs 200 or more, and other nouns than the training: correct gate.yaml"
 )
+print(f"{len(unambiguous)} sentences, {unambiguous['gender'].value_counts().to_dict()}")
 
 # %% [markdown]
-# The right answers, for any model:
+# This function decides, for any model, which answers are right:
 
 # %%
 show_source(right_answers)
 
 # %% [markdown]
-# Before training it can only guess.
+# We compare each base model with two others: a model whose head is untrained, and a model that read no frames. Models of the hub join them, if any are named.
 
 
-# %%
+# %% tags=["nbval-ignore-output", "slide"]
 def at_gate(model):
     """The share of right answers, with its interval over nouns."""
     return share_right(right_answers(model, unambiguous), unambiguous["noun"])
 
 
+def line(name, base, right, perplexity, unigram):
+    """A row of the table."""
+    return {"model": name, "base": base, **right} | {
+        "perplexity": perplexity,
+        "unigram": unigram,
+    }
+
+
 untrained = at_gate(fresh)
-print(f"{len(unambiguous)} sentences, {unambiguous['gender'].value_counts().to_dict()}")
-
-# %% [markdown]
-# Beside the trained models the head as it was drawn, a model that read the same text without the frames of stage 1 (which teach what is asked here, with other nouns), and any
-# model of the hub.
-
-# %% tags=["nbval-ignore-output"]
 encoded = fresh.encode(valid)
 unigram = masked_lm.unigram_perplexity(fresh, fresh.encode(train), encoded, masked)
-own_models = [("base", b, training) for b, training in enumerate(bases)] + [
-    ("without frames", -1, trainings.without_frames())
-]
-rows = [
-    {
-        "model": "untrained head",
-        "base": -1,
-        **untrained,
-        "perplexity": math.nan,
-        "unigram": unigram,
-    }
-]
-rows += [
-    {
-        "model": name,
-        "base": b,
-        **share_right(training.right(), unambiguous["noun"]),
-        "perplexity": training.perplexity,
-        "unigram": unigram,
-    }
-    for name, b, training in own_models
-]
+rows = [line("untrained head", -1, untrained, math.nan, unigram)]
+own_models = [("base", b, training) for b, training in enumerate(bases)]
+for name, b, t in [*own_models, ("without frames", -1, trainings.without_frames())]:
+    right = share_right(t.right(), unambiguous["noun"])
+    rows.append(line(name, b, right, t.perplexity, unigram))
 for name, revision in hub_models.items():
     other = pretrained_masked_lm(name, revision)
     other.module.to(target)
     own, read = other.encode(valid), other.encode(train)
-    rows.append(
-        {
-            "model": name,
-            "base": -1,
-            **at_gate(other),
-            "perplexity": masked_lm.masked_perplexity(other, own, masked),
-            "unigram": masked_lm.unigram_perplexity(other, read, own, masked),
-        }
-    )
+    perplexity = masked_lm.masked_perplexity(other, own, masked)
+    frequencies = masked_lm.unigram_perplexity(other, read, own, masked)
+    rows.append(line(name, -1, at_gate(other), perplexity, frequencies))
 gates = pd.DataFrame(rows)
 gates["passes"] = passes_gate(gates, gate)
-for row in gates[gates["model"] == "base"].itertuples():
-    print(
-        f"base {row.base}: {row.right_first - gate:+.3f} from the gate, interval {row.right_low - gate:+.3f} to {row.right_high - gate:+.3f}"
-    )
-stage.table("gate", gates)
+in_words(
+    stage.table("gate", gates),
+    {"model": "model", "base": "base model", "right_first": "right gender first"}
+    | {"right_low": "from", "right_high": "to", "perplexity": "perplexity"}
+    | {"unigram": "of word frequencies", "passes": "passes"},
+)
 
-# %% [markdown]
-# *Reading it.* `passes` says what passed. The interval is over nouns, of which each has four sentences; the printed margin says how far a model is from the gate, and whether it might as
-# well lie on the other side. The row *without frames* says how much of it the frames teach. It is there for comparison; its bias is shown nowhere.
+# %% [markdown] tags=["slide"]
+# Both base models pass, and the untrained head guesses. The model without frames fails: the frames teach what the gate tests, with other nouns. It serves for comparison only.
+#
+# One more check before we go on. In "The duchess opened [MASK] letter." a pronoun must be among the five likeliest words.
 
 # %%
 rank = bases[0].number("rank")
 assert rank <= 5 and untrained["right_first"] < gate, (
     f"the likeliest pronoun has rank {rank:.0f}, and the untrained model has "
-    f"{untrained['right_first']:.2f}; raise epochs or n_frames, and set gate ({gate}) above the "
-    "untrained model"
+    f"{untrained['right_first']:.2f}; raise epochs or n_frames, and set gate ({gate}) "
+    "above the untrained model"
 )
-print(
-    "a pronoun is among the five likeliest words for: The duchess opened [MASK] letter."
-)
+print("a pronoun is among the five likeliest words")
 
-# %% [markdown]
-# ## 4 · Swapping, and a placebo
+# %% [markdown] tags=["slide"]
+# ## 4 · Three arms
 #
 # > "we should evaluate the efficacy of our generated examples on reducing gender bias" (section 6, left open)
 #
-# If sentences were trained on and measured on, the answer would be circular. So the *antecedents* are divided: a model is trained on sentences about one half of the nouns
-# and measured on the other half.
+# ![Of 3 sentences (player: his, rider: his, nurse: her) each arm makes 6 for fine-tuning. placebo: player: his, player: his, rider: his, rider: his, nurse: her, nurse: her; even placebo: nurse: her, nurse: her, nurse: her, player: his, rider: his, rider: his; augmented: player: his, player: her, rider: his, rider: her, nurse: her, nurse: his. Swapped pronouns are bold and underlined.](../../docs/schematics/arms.svg)
+#
+# *Augmented* is the treatment: the model reads each sentence in both genders. Suppose that its scores come closer to even. There would be three explanations, and two further arms separate them.
+#
+# - Reading more of such sentences may be enough. The *placebo* reads each sentence twice, as it is.
+# - Reading *he* and *she* equally often may be enough. In the *even placebo* nothing is swapped, but sentences are repeated so that half of them have a male pronoun.
+# - Otherwise it is the swap itself: the same sentence with *he* and with *she*.
+
+# %%
+show_source(arms.arm_text)
+show_source(arms.evenly)
+
+# %% [markdown]
+# We check the definitions on our sentences. All arms read the same number of sentences.
+
+
+# %%
+def male_share(texts):
+    """The share of male pronouns in sentences that hold one gendered pronoun each."""
+    words = [word.lower() for text in texts for word in text]
+    genders = [PRONOUNS[word] for word in words if word in PRONOUNS]
+    return genders.count("M") / len(genders)
+
+
+own = {arm: arms.arm_text(sentences, arm, 0, seed) for arm in arms.ARMS}
+assert len({len(text) for text in own.values()}) == 1
+assert own["placebo"][0] == own["placebo"][1]
+assert male_share(own["augmented"]) == male_share(own["even placebo"]) == 0.5
+print(f"{len(own['placebo'])} sentences per arm")
+print(f"share of male pronouns in the placebo: {male_share(own['placebo']):.2f}")
+
+# %% [markdown]
+# Where do we measure? If we measured a model on the sentences that it was fine-tuned on, the answer would be circular. So we divide the *nouns*: the arms are fine-tuned on sentences
+# about one half of them, and the other half is *held out*.
 
 # %%
 show_source(arms.is_held_out)
-
-# %% [markdown]
-# Both halves must hold some nouns, or there is nothing to compare.
-
-# %%
 save_parquet(
     sentences[["sentence_id", "antecedent", "part"]], stage.path("split.parquet")
 )
@@ -328,130 +350,94 @@ about = sentences.groupby("part").agg(
     male=("gender", lambda g: (g == "M").mean()),
 )
 assert (about["antecedents"] >= 5).all(), (
-    f"antecedents by part: {about['antecedents'].to_dict()}; each needs 5: hand in more "
-    "sentences, or set held_out nearer to 0.5"
+    f"antecedents by part: {about['antecedents'].to_dict()}; each needs 5: hand in "
+    "more sentences, or set held_out nearer to 0.5"
 )
-about.round(2)
-
-# %% [markdown]
-# Each sentence in both genders is *augmented*; each sentence twice is the *placebo*, which has as many steps, the same topics, and the same share of pronouns to predict.
-# But it keeps the sentences' surplus of *his*, so that it differs from *augmented* in two things: how frequent male pronouns are, and that each sentence comes in pairs. The
-# *even placebo* tells them apart: nothing is swapped, and the sentences are drawn so that half of them hold a male pronoun.
-
-# %%
-show_source(arms.arm_text)
-show_source(arms.evenly)
-
-# %% [markdown]
-# The arms have as many sentences; half of the augmented ones and of the even placebo are of each gender, and those of the placebo come in pairs.
-
-
-# %%
-def male_share(arm):
-    """The share of male pronouns in an arm's sentences, which hold one gendered pronoun each."""
-    genders = [
-        PRONOUNS[word.lower()]
-        for words in arms.arm_text(sentences, arm, 0, seed)
-        for word in words
-        if word.lower() in PRONOUNS
-    ]
-    return genders.count("M") / len(genders)
-
-
-own = {arm: arms.arm_text(sentences, arm, 0, seed) for arm in arms.ARMS}
-assert len({len(text) for text in own.values()}) == 1
-assert own["placebo"][0] == own["placebo"][1]
-assert male_share("augmented") == male_share("even placebo") == 0.5
-print(
-    f"{len(own['placebo'])} sentences an arm; share of male pronouns in the placebo: {male_share('placebo'):.2f}"
+in_words(
+    about.round(2).reset_index(),
+    {"part": "nouns", "sentences": "sentences", "antecedents": "different nouns"}
+    | {"male": "share of male pronouns"},
 )
 
 # %% [markdown]
-# A model that reads nothing but a few hundred such sentences forgets who a duchess is. In an earlier run at scale cpu three of five trainings of each arm fell below the gate, though perplexity fell, too: the
-# base model itself had passed narrowly (46 of 50), and two or three rare nouns (*heiress*, *priestess*, *stepfather*) changed sides. Since then the frames have more nouns, and all arms
-# *rehearse*: for each sentence of their own they read some of the text
-# that the base model was made with, drawn by the seed, and part of it from the frames, where the noun fixes the pronoun.
+# ## 5 · Rehearsing, so that less is forgotten
+#
+# A model that reads only a few hundred such sentences may forget what the frames taught it. So all arms rehearse: they also read some sentences of the base model's training, mostly frames.
 
 
 # %%
 show_source(arms.rehearsed)
-print(
-    f"{len(trainings.arm_text('augmented', 0, mixtures[0][1]))} sentences with those rehearsed"
-)
+n_read = len(trainings.arm_text("augmented", 0, mixtures[0][1]))
+print(f"{n_read} sentences per arm, with those rehearsed")
 
 # %% [markdown]
-# Every arm starts from every base model; masks, order and what is rehearsed differ between trainings, and are the same in all arms. One training takes some seconds at this scale.
-
-
-# %%
-show_source(trainings.arm)
-
-# %% [markdown]
-# Which mixture? The rule was written down before the run (`material/gate_choice.yaml`) and looks at no bias: 40 other unambiguous sentences and perplexity decide. The trainings that
-# it looks at (number 99) have no part in any answer, and the mixture is the same for all arms. One thing was settled later: that three quarters of what is rehearsed are frames, and how much there
-# is of it, after small trainings had failed the gate itself. No score of bias was asked then either.
-
+# How many sentences are rehearsed, and how high is the learning rate? Where several settings are listed, the first *safe* one is taken. A setting is safe if two conditions hold for the placebo and for
+# augmented. They still get enough of 40 other unambiguous sentences right. And their perplexity on held-out text is not higher than that of the base model. If no earlier setting is safe, the
+# last one is taken. No bias score enters this choice, and the runs that it tries are not used again.
 
 # %%
 show_source(trainings.is_safe)
-chosen = trainings.chosen_mixture()
-stage.table(
-    "mixture",
-    pd.DataFrame(mixtures, columns=["rate", "rehearsal"]).assign(
-        chosen=[i == chosen for i in range(len(mixtures))]
-    ),
-    digits=6,
+choice = trainings.chosen_mixture()
+mixture = pd.DataFrame(mixtures, columns=["rate", "rehearsal"])
+mixture["chosen"] = [i == choice for i in range(len(mixtures))]
+in_words(
+    stage.table("mixture", mixture, digits=6),
+    {"rate": "highest learning rate", "rehearsal": "rehearsed per sentence"}
+    | {"chosen": "chosen"},
 )
 
 # %% [markdown]
-# All trainings:
+# Now every arm starts from every base model. The masks and the order of the sentences are the same in all arms.
 
 # %%
-started = [trainings.arm(*place, chosen) for place in trainings.arms()]
+started = [trainings.arm(*place, choice) for place in trainings.arms()]
 kept = [(training.name, training.key, training.sha256) for training in bases + started]
 save_parquet(
     pd.DataFrame(kept, columns=["name", "key", "sha256"]),
     stage.path("trainings.parquet"),
 )
-print(f"{len(started)} trainings")
+print(f"{len(started)} fine-tuning runs")
 
-# %% [markdown]
-# ## 5 · What it costs
+# %% [markdown] tags=["slide"]
+# ## 6 · What does it cost?
 #
-# *How to read the table.* Perplexity on the held-out text, before and after; and the gate, for a model that has forgotten that a duchess is *she* is not less biased but worse.
-# `choice` is the share on the sentences by which the mixture was chosen. A training with `passes` = False stays in the results of all trainings that were started, and is left out of
-# those beside them.
+# A model that has forgotten that a duchess is *she* would not be less biased, but worse. So each fine-tuning run goes through the gate as well.
 
-# %% tags=["nbval-ignore-output"]
-before = gates.loc[
-    gates["model"] == "base", ["model", "base", "perplexity", "right_first"]
-].assign(seed=-1, choice=[training.share_right("gate_choice") for training in bases])
-costs = pd.concat(
-    [
-        before,
-        pd.DataFrame(
-            [
-                (
-                    t.model,
-                    t.base,
-                    t.seed,
-                    t.perplexity,
-                    t.share_right(),
-                    t.share_right("gate_choice"),
-                )
-                for t in started
-            ],
-            columns=["model", "base", "seed", "perplexity", "right_first", "choice"],
-        ),
-    ],
-    ignore_index=True,
-).assign(unigram=unigram)
+# %% tags=["nbval-ignore-output", "slide"]
+names = ["model", "base", "seed", "perplexity", "right_first", "choice"]
+before = [
+    ("base", t.base, -1, t.perplexity, t.share_right(), t.share_right("gate_choice"))
+    for t in bases
+]
+after = [
+    (t.model, t.base, t.seed, t.perplexity, t.share_right())
+    + (t.share_right("gate_choice"),)
+    for t in started
+]
+costs = pd.DataFrame(before + after, columns=names).assign(unigram=unigram)
 costs = costs.sort_values(["base", "seed"], kind="stable", ignore_index=True)
 costs["passes"] = passes_gate(costs, gate)
-stage.table("arms", costs)
+columns = ["model", "base", "perplexity", "right_first", "seed", "choice"]
+columns += ["unigram", "passes"]
+costs = costs[columns]
+stage.figure("perplexity", plot_costs(costs, gate))
+_ = stage.table("perplexity", costs[[*names[:4], "unigram", "passes"]], digits=1)
 
 # %% [markdown]
-# Which sentences of the gate does a base model get wrong? That tells what the gate asks.
+# The table has the numbers of the figure. *Right* is the share of right answers at the gate.
+
+# %% tags=["nbval-ignore-output"]
+in_words(
+    stage.table("arms", costs).assign(model=costs["model"].map(MODELS)),
+    {"model": "model", "base": "base model", "perplexity": "perplexity"}
+    | {"right_first": "right", "passes": "passes the gate"},
+)
+
+# %% [markdown] tags=["slide"]
+# Every fine-tuning run lowers the perplexity, whatever it reads, and every run passes. A run that fails is reported and not replaced. Stage 4 computes its results twice: over all runs that
+# were started, and over those that passed. (In our fifth run at scale `cpu`, only those that passed entered the comparisons.)
+#
+# Which sentences does a base model get wrong? The column *of* counts the answers: four sentences per noun and base model.
 
 # %% tags=["nbval-ignore-output"]
 answers = pd.concat([unambiguous.assign(right=training.right()) for training in bases])
@@ -460,56 +446,28 @@ wrong = (
     .agg(models="size", wrong=lambda r: int((~r).sum()))
     .reset_index()
 )
-stage.table("wrong", wrong).query("wrong > 0")
+wrong = stage.table("wrong", wrong).query("wrong > 0")
+in_words(wrong, {"noun": "noun", "gender": "gender", "wrong": "wrong", "models": "of"})
 
-# %% [markdown]
-# Whether the bias fell is a question for stages 3 and 4, which ask on sentences with other nouns.
+# %% [markdown] tags=["slide"]
+# The errors concentrate on a few nouns. Whether the bias fell is a question for stages 3 and 4.
 #
-# ## 6 · The figure
-#
-# Perplexity on held-out text by model, one dot a training; filled where it passes the gate.
-
-# %% tags=["nbval-ignore-output"]
-with plt.rc_context(STYLE):
-    figure, ax = plt.subplots(figsize=(5, 2.3), layout="constrained")
-    for y, (name, part) in enumerate(costs.groupby("model", sort=False)):
-        for i, row in enumerate(part.itertuples()):
-            ax.plot(
-                row.perplexity,
-                y + 0.6 * ((i + 0.5) / len(part) - 0.5),
-                "o",
-                color=COLOURS[y],
-                fillstyle="full" if row.passes else "none",
-            )
-    ax.set(
-        yticks=range(costs["model"].nunique()),
-        yticklabels=costs["model"].unique(),
-        ylim=(costs["model"].nunique() - 0.5, -0.5),
-        xlabel=f"perplexity at masked tokens (word frequencies: {unigram:.0f})",
-    )
-stage.figure("perplexity", figure)
-stage.table(
-    "perplexity",
-    costs[["model", "base", "seed", "perplexity", "unigram", "passes"]],
-    digits=1,
-)
-
-# %% [markdown]
 # ## What could be wrong
 #
-# - **The base model is not BERT.** It is a sentence encoder whose masked-LM head has seen some thousand sentences (small) or some ten thousand (cpu). Its bias is that of this
-#   text and of the encoder, and the paper's numbers belong to other models.
-# - **The frames teach gender directly**: nouns like those of the gate stand in sentences like those of the gate. The gate tells whether a model generalises to new nouns, and no more.
-#   A model that starts from books has met those nouns there.
-# - **The placebo is trained on twice the same sentence**, so it may overfit where the swapped text does not; the even placebo repeats the sentences of the rarer gender more often still.
-# - **The frames that are rehearsed are even**, so a part of what the arms read pulls towards 0.5 in all of them alike; stage 4 compares arms, not only before and after.
-# - **Antecedents are divided, contexts are not**: two sentences about different nouns may share their verbs.
+# - **The base model is not BERT.** It is a sentence encoder whose head has seen little text. Its bias comes from that text and from the encoder, and the paper's numbers belong to other models.
+# - **The frames teach gender directly.** They are built like the sentences of the gate, with other nouns of the same kind. So the gate shows only that a model generalises to new nouns.
+#   Base models that read old books first, as in the next run, may have met the nouns of the gate there.
+# - **The placebos repeat sentences**, so they may overfit where the augmented arm does not. The even placebo repeats those of the rarer gender most.
+# - **The rehearsed frames are even.** They pull every arm towards even, and so stage 4 compares arms with each other.
+# - **Nouns are divided, contexts are not.** Two sentences about different nouns may have the same verb.
 #
 # ## Try it
 #
-# - Set `held_out` to 0.9. How few nouns are enough?
-# - Set `watched_share` to 0.15, so that pronouns are words like others. Does the model still pass the gate?
-# - Set `mixtures = [[0.0001, 0.0]]`. What becomes of the perplexity, and which trainings still pass the gate?
+# - Set `held_out` to 0.9. Does fine-tuning on so few nouns still bring the scores closer to even?
+# - Set `watched_share` to 0.15, so that pronouns are treated like other words. Does the model still pass the gate?
+# - Set `mixtures = [[0.0001, 0.0]]`. What becomes of the perplexity, and which runs still pass the gate?
+#
+# Exercises with checks: [page](../../docs/course/exercises/implicit_bias.md#02-training).
 
 # %%
 stage.close(globals())
@@ -522,7 +480,8 @@ stage.close(globals())
 # %% [markdown] tags=["exercise"]
 # ## Exercises
 #
-# They stand alone: run the next cell, and none of the cells above. Put your answer in the place of the three dots. The check below it says what is wrong, and not what is right.
+# The exercises stand alone: run the next cell, and none of the cells above it. Replace the three dots by your answer. The check below tells you what is wrong with an answer, and
+# does not reveal the right one.
 
 # %% tags=["exercise"]
 import numpy as np
@@ -563,7 +522,12 @@ check_number(
 # %% [markdown] tags=["exercise"]
 # ### 2 · Write a function
 #
-# One arm of the training reads every sentence with its pronouns swapped as well. Write the swap for a list of words with one pronoun: *he* and *she*, *himself* and *herself*; and *his* becomes *her*, *him* becomes *her*. *her* depends on what follows: where `before_noun` is true it becomes *his*, else *him*. A capital letter stays.
+# The arm *augmented* reads every sentence with its pronoun swapped as well. Write the swap for a list of words with one pronoun.
+#
+# - *He* and *she* are exchanged, and so are *himself* and *herself*.
+# - *His* and *him* become *her*.
+# - *Her* becomes *his* where `before_noun` is true, and *him* elsewhere.
+# - A capital letter stays.
 
 
 # %% tags=["hole"]
@@ -613,7 +577,7 @@ check_function(
 # %% [markdown] tags=["exercise"]
 # ### 3 · Explain
 #
-# `gate` is of the run at scale `cpu`. A model passes if it gets enough unambiguous sentences right, such as *the duchess takes [MASK] coat*. Why does nobody look at the bias of a model that does not pass?
+# `gate` comes from the run at scale `cpu`. A model passes if it gets enough unambiguous sentences right, such as *the duchess takes [MASK] coat*. Why is the bias of a model that does not pass not reported?
 #
 # - `"a"` Its bias is too large.
 # - `"b"` A model that does not know that a duchess is *she* gives even scores because it knows nothing, not because it is fair.

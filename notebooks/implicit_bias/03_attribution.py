@@ -13,43 +13,55 @@
 # %% [markdown] tags=["slide"]
 # # implicit_bias, stage 3 of 5: what does the model put in the pronoun's place, and which words make it do so?
 #
-# [Start here](../00_start_here.ipynb) · before: [02_training](02_training.ipynb) · next: [04_metrics](04_metrics.ipynb)
+# [Start here](../00_start_here.ipynb) · before: [02_training](02_training.ipynb) · next: [04_metrics](04_metrics.ipynb) · words: [glossary](../../docs/glossary.md)
 #
-# Every sentence that passed the filter is given to every model with its pronoun masked. The paper looks at the ten likeliest words and takes the best of each
-# gender. Then the engine of the other studies asks a question that the paper did not: which words of the sentence decide between *he* and *she*?
+# We give every sentence that passed the filter to every model, with its pronoun masked. The paper compares the likeliest male word with the likeliest female one, and stops there.
+# We add a question: which words of the sentence decide between *he* and *she*?
+
+# %% [markdown] tags=["slide"]
+# ## What we found
+#
+# - **The noun matters, but it does not decide alone.** By Integrated Gradients, the noun that the pronoun refers to gets
+#   .19<!-- implicit_bias/cpu/03_attribution/by_role[method=Integrated Gradients].share --> of the attribution. If all words counted the same, it would get
+#   .07<!-- implicit_bias/cpu/03_attribution/by_role[method=Integrated Gradients].even --> ([table](../../outputs/reference/implicit_bias/cpu/03_attribution/by_role.csv)).
+# - **Some words push towards *he*, others towards *she*.** Of the words in at least five sentences, *player*, *kid* and *athlete* lead on the male side, and *hair* on the female one. None of these
+#   four stands in ten sentences, so expect other words in other texts ([figure](../../outputs/reference/implicit_bias/cpu/05_figures/drivers.png)).
+# - **Two of our three methods agree somewhat, the third hardly.** Integrated Gradients and Occlusion have a rank correlation of
+#   .45<!-- implicit_bias/cpu/03_attribution/controls[left=Integrated Gradients, right=Occlusion].agreement -->
+#   ([table](../../outputs/reference/implicit_bias/cpu/03_attribution/controls.csv)).
+#
+# These results come from our fifth run at scale `cpu`. The [next run](README.md#the-next-run-registered-not-run-yet) is registered, and not run yet.
 
 # %% [markdown] tags=["slide"]
 # ## You will see
 #
-# - the probabilities of both genders, and what is counted as a word of a gender;
-# - an explanation of log P(male) - log P(female), and a check that it adds up;
-# - vectors of words, phrases and sentences for the association test of stage 4.
+# - how the probabilities at the mask become a bias score;
+# - an explanation of the choice between *he* and *she*, with the words coloured;
+# - a check that the explanation adds up, and one that methods agree by more than chance.
 #
-# **You can then** compute a bias score from a model's words, and read an attribution beside its even share.
-# **You need** [stage 2](02_training.ipynb). **Time:** 15 minutes to read, half a minute to run, 15 minutes for the
-# exercises.
+# **You can then** compute a bias score from a model's words, and compare an attribution with an even share.
+# **You need** [stage 2](02_training.ipynb). **Time:** 15 minutes to read, half a minute to run, [15 minutes for the exercises](../../docs/course/exercises/implicit_bias.md#03-attribution).
 #
 # | in | from | holds |
 # |---|---|---|
 # | `sentences.parquet` | 01 | the sentences that passed, with masked words and slots |
-# | `split.parquet`, `trainings.parquet`, `models/`, `gate.csv` | 02 | which antecedents were held out; the models; whether they may be measured |
+# | `split.parquet`, `trainings.parquet`, `models/`, `gate.csv` | 02 | which nouns were held out; the models; which passed the gate |
 #
 # | out | holds |
 # |---|---|
-# | `probabilities.parquet` | for each model, sentence and choice of words: p and rank of the best word of each gender |
-# | `words.parquet` | for each explained sentence and method the score of every word |
-# | `vectors.parquet` | vectors of words, phrases and sentences of the base model |
-# | `occupations` (with `transfer`) | how often each occupation stands in what the models read |
-# | `example`, `completeness`, `drivers`, `by_role` (`.csv`), one figure | the example, the check, the words that drive the answers |
+# | `probabilities.parquet` | for each model and sentence: probability and rank of the likeliest word of each gender |
+# | `words.parquet` | the score of every word, for each explained sentence and method |
+# | `vectors.parquet`, `phrases.parquet` | vectors and probabilities for the association test of stage 4 |
+# | `example`, `completeness`, `by_role`, `drivers`, `figure`, `controls`, `gate`, and with `transfer` `occupations` (`.csv`) | what is shown below, and one figure |
 
 # %%
 import lib.same_numbers  # first: the same instructions on every processor
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import torch
 
+from lib.attribution import captum_route
 from lib.core.files import save_parquet
 from lib.core.notebooks import show_source
 from lib.core.seeds import set_up
@@ -57,148 +69,161 @@ from lib.core.stage import open_stage
 from lib.language.lexicon import MASK
 from lib.metrics.masked_pronoun import bias_score, gender_probabilities
 from lib.models.masked_gender import GenderAtMask
-from lib.plots import COLOURS, STYLE
-from lib.studies.implicit_bias.answers import Answers, fill
-from lib.studies.implicit_bias.asked import (
-    explained_base,
-    filled_sentences,
-    models_of,
-    winogender,
-)
+from lib.plots import plot_words
+from lib.studies.implicit_bias import asked as questions
+from lib.studies.implicit_bias.answers import Answers
+from lib.studies.implicit_bias.figures import plot_drivers
+from lib.studies.implicit_bias.naming import in_words
 from lib.studies.implicit_bias.sentences import gendered_pronouns
 
 # %% [markdown]
 # ## Settings
 #
-# `transfer` names a second set of sentences on which training is judged: Winogender, whose sentences were written by others for another purpose.
+# `transfer` names a second set of sentences. Winogender was written by others to test pronouns and occupations, so it shows whether a result carries over.
 
 # %% tags=["parameters"]
 scale = "small"  # which settings: small, cpu or paper; names the output folder
 seed = 0  # which sentences are explained
 n_threads = 1  # CPU threads
 device = "auto"  # auto, cpu or cuda
-hub_models = {}  # masked LMs of the hub that are measured beside it, by name: the commit
-n_bases = 2  # trainings of the base model; each is trained on in every arm
-n_seeds = 1  # trainings of each arm from each base model
-pretrained = []  # models of `touchstone pretrain` that the base models start from, one each; empty: the encoder with a new head
+# masked LMs of the hub that are measured too, by name: the commit
+hub_models = {}
+n_bases = 2  # base models; each is fine-tuned in every arm
+n_seeds = 1  # fine-tuning runs of each arm from each base model
+# models of `touchstone pretrain` to start from, one per base model; empty: the encoder
+pretrained = []
 reuse_units = False  # read and publish finished answers, ids and numbers
 k = 10  # likeliest words that are looked at
 # a further set of sentences: winogender (below TOUCHSTONE_DATA), or nothing
 transfer = ""
 methods = ["Integrated Gradients", "InputXGradient", "Occlusion"]  # who explains
-tolerance = 0.02  # gap, as a share of what is explained, at which Integrated Gradients takes no more points
+tolerance = 0.02  # gap of Integrated Gradients, as a share of what is explained
 n_explained = 40  # sentences that are explained; 0 for all
 
 # %% [markdown]
 # | symbol | meaning | here |
 # |---|---|---|
-# | $P(s \mid m)$, $P(s \mid f)$ | the largest probability of a word of that gender at the mask | `p_M`, `p_F` |
+# | $P(s \mid m)$, $P(s \mid f)$ | the probability of the likeliest male and of the likeliest female word at the mask (the paper's notation; it is not the probability of a sentence) | `p_M`, `p_F` |
 # | $k$ | how many of the likeliest words are looked at | `k`, `rank_M`, `rank_F` |
-# | $g(s)$ | log P(s\|m) - log P(s\|f), what is explained | the score of class male |
-# | slot | what the pronoun does: subject, object, possessive, independent, reflexive | `slot` |
+# | $g(s)$ | log P(s\|m) - log P(s\|f), which we explain | the score of class male |
+# | slot | the pronoun's grammatical role: subject, object, possessive, independent (*hers*) or reflexive | `slot` |
 
 # %%
 stage = open_stage("implicit_bias", scale, "03_attribution")
 set_up(seed, n_threads)
-sentences = filled_sentences(stage)
+sentences = questions.filled_sentences(stage)
 asking = Answers(stage, globals(), sentences)
-models = models_of(stage, globals())
+models = questions.models_of(stage, globals())
 gates = pd.read_csv(stage.input("02_training", "gate.csv"))
 may_show = bool((gates["passes"] & (gates["model"] == "base")).any())
-base = models[explained_base(gates)]
-print(f"{len(sentences)} sentences")
+base = models[questions.explained_base(gates)]
+print(f"{len(sentences)} sentences, {len(models)} models")
 
 # %% [markdown]
-# All that a model is asked here is a unit: computed once, by this notebook or by `touchstone unit`, and read again. The next cell says which base models passed the gate. The first of them is explained in what follows; what explains one that did not pass is not shown.
+# We explain the first base model that passed the gate of stage 2. If none passed, its explanations are not shown.
 
 # %% tags=["nbval-ignore-output"]
-stage.table("gate", gates)
+in_words(
+    stage.table("gate", gates),
+    {"model": "model", "base": "base model", "right_first": "right gender first"}
+    | {"passes": "passes the gate"},
+)
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## 1 · One sentence by hand
 #
 # ![The sentence '(MASK) stands up next to someone .'. For the masked place a model gives He 0.435 and She 0.195. The bias is the first divided by both: 0.69.](../../docs/schematics/masked_pronoun.svg)
 #
-# The paper's own arithmetic first. BERT gives *He* 43.5 % and *She* 19.5 % in "[MASK] stands up next to someone.", so the bias is .435 / (.435 + .195). What do we
-# expect for a possessive, where *his* has 14.2 % and *her* 11.3 %? A little over one half.
+# The paper's example: BERT gives *He* a probability of .435 and *She* one of .195. The bias score is the first divided by the sum of both.
+#
+# **Stop and guess.** Now the mask stands in "Someone winds up [MASK] right arm". Which of these two models is nearer to even?
+#
+# | model | *his* | *her* |
+# |---|---|---|
+# | BERT-uncased | .142 | .113 |
+# | DistilBERT | .542 | .0305 |
 
 # %%
-assert (
-    round(bias_score(0.435, 0.195), 2) == 0.69
-    and round(bias_score(0.142, 0.113), 3) == 0.557
-    and round(bias_score(0.542, 0.0305), 3) == 0.947
-)
-print(round(bias_score(0.142, 0.113), 3), round(bias_score(0.542, 0.0305), 3))
+uncased, distil = bias_score(0.142, 0.113), bias_score(0.542, 0.0305)
+assert round(bias_score(0.435, 0.195), 2) == 0.69
+assert round(uncased, 3) == 0.557 and round(distil, 3) == 0.947
+print(f"BERT-uncased {uncased:.3f}, DistilBERT {distil:.3f}")
 
 # %% [markdown]
-# The third is DistilBERT on the same sentence. Now a sentence of ours, and the ten likeliest words.
+# The next table shows the ten likeliest words that our model gives for a sentence of ours: *The runner checks [MASK] watch and speeds up.*
 
 # %% tags=["nbval-ignore-output"]
 top = asking.example(base)
-stage.table("example", top, digits=4) if may_show else stage.table(
-    "example", top.head(0)
+top = stage.table("example", top if may_show else top.head(0), digits=4)
+in_words(
+    top.fillna(""), {"word": "word", "probability": "probability", "gender": "gender"}
 )
 
 # %% [markdown]
-# *Reading it.* P is a *maximum* over the words of a gender, no sum, as the paper has it: a second form does not add to the first.
+# Several words may be of one gender. The paper takes the largest probability, not the sum.
 #
 # ## 2 · What is a word of a gender?
 #
-# The paper says "the word that refers to a female gender identity", which may mean pronouns or also *girl* and *queen*. And in a possessive slot *her* competes with *his*, in
-# an object slot with *him*, so one may compare forms of one slot alone. We keep all three: `pronouns` (the headline), `identities`, `slot`. Upper and lower case are folded.
+# The paper takes "the word that refer to a female gender identity". That may be understood in three ways, and we compute all of them:
+#
+# - `pronouns`, which we report: all pronouns of a gender.
+# - `identities`: nouns such as *girl* and *queen* as well.
+# - `slot`: only the two pronouns that fit the place. Before a noun *her* competes with *his*, and as an object with *him*.
 
 # %%
 show_source(gender_probabilities)
 
 # %% [markdown]
-# By hand, with a vocabulary of four words: she .1, he .6, her .2, something else .1. The best male word is first, the best female one second.
+# We check it by hand with four words: *she* .1, *he* .6, *her* .2, and another one .1. The likeliest male word has rank 1, and *her*, the likeliest female word, has rank 2.
 
 # %%
 toy = gender_probabilities(
     torch.tensor([[0.1, 0.6, 0.2, 0.1]]).log(), {"F": [0, 2], "M": [1]}
 )
 assert toy.round(3).to_numpy().tolist() == [[0.2, 0.6, 2.0, 1.0]]
-toy.round(3)
+in_words(
+    toy.round(3),
+    {"p_F": "p, female", "p_M": "p, male"}
+    | {"rank_F": "rank, female", "rank_M": "rank, male"},
+)
 
 # %% [markdown]
 # ## 3 · All sentences, all models
 #
-# Winogender's sentences join them where `transfer` says so: the male ones whose pronoun is the occupation's, masked, without nouns that an arm was trained on.
+# From here on *trained on* and *held out* say whether the fine-tuning of stage 2 has read sentences about the same noun.
 
 # %%
-show_source(winogender)
-asked = asking.asked
-asked.groupby("part", sort=False).agg(
-    sentences=("part", "size"), nouns=("antecedent", "nunique")
+in_words(
+    asking.asked.groupby("part", sort=False)
+    .agg(sentences=("part", "size"), nouns=("antecedent", "nunique"))
+    .reset_index(),
+    {"part": "part", "sentences": "sentences", "nouns": "different nouns"},
 )
 
 # %% [markdown]
-# How often does each occupation stand in what the base models read? A model that never met a noun can say little of it.
+# With Winogender we also count how often each occupation occurs in the models' training text.
 
 # %%
 if transfer:
     occupations = stage.table("occupations", asking.occupations(pretrained))
     counts = occupations.drop(columns="occupation").sum(axis=1)
     print(
-        f"{len(counts)} occupations, the rarest {counts.min()} times, the most frequent {counts.max()} times"
+        f"{len(counts)} occupations, in the text {counts.min()} to {counts.max()} times"
     )
 else:
     print("no further set of sentences at this scale")
 
 # %% [markdown]
-# A model fills all masks at once; for each of the three choices of words the best of each gender is kept, with its rank over the whole vocabulary, so that any $k$ can be
-# chosen later.
-
+# Each model fills all masks. We keep the probability of the likeliest word of each gender, and its rank among all words. So $k$ can be chosen later.
 
 # %%
-show_source(fill)
 tables = [asking.probabilities(model) for model in models]
 probabilities = pd.concat(tables, ignore_index=True)
 save_parquet(probabilities, stage.path("probabilities.parquet"))
 print(f"{len(probabilities)} rows")
 
 # %% [markdown]
-# Two facts that hold whatever the model says: the best of a longer list is at least as likely, and a sentence with its pronoun masked does not know which pronoun it had.
+# Two facts must hold for any model. A longer list of words cannot have a smaller maximum. And no masked sentence may contain a gendered pronoun any more.
 
 # %%
 wide = probabilities.pivot(
@@ -212,65 +237,75 @@ assert all(
     for p in ("p_F", "p_M")
 )
 assert not sentences["masked"].map(lambda words: bool(gendered_pronouns(words))).any()
-print("a slot's forms <= all pronouns <= all identities, in every row")
+print("forms of the slot <= all pronouns <= all identities, in every row")
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## 4 · Which words decide?
 #
-# The engine explains any function of the embeddings. Here it is $g(s)$ = log P(s|m) - log P(s|f), the score of class *male*. The mask stays where it is, like the other special tokens.
+# We explain $g(s)$ = log P(s|m) - log P(s|f). It is positive where the model prefers the male form.
 
 # %%
 show_source(GenderAtMask.logits)
 
 # %% [markdown]
-# The scores of Integrated Gradients should sum to $g(s)$ minus $g$ of the sentence without its words, its change. Do they? The engine is told how closely (`tolerance`), and puts more points
-# on the path where the score bends, until what is missed on its parts sums to no more than that share of the change. We explain a fixed draw of sentences.
+# Integrated Gradients walks from a sentence of padding to the real one and adds up the gradients on the way. This is how captum computes it:
 
 # %%
-show_source(asking.explanations)
+show_source(captum_route.integrated_gradients)
+
+# %% [markdown]
+# Our version computes the same sum, but it also chooses the points of the path at which the gradient is taken. It adds points where the gradient changes fast, until the attributions add up
+# to the right sum. The remaining gap must be smaller than `tolerance`.
+
+# %%
 explained, found = asking.explained(), asking.explanations(base)
 print(f"{len(explained)} sentences, {len(methods)} methods, {len(found)} explanations")
 
-# %% [markdown]
-# The gap of each explanation, and how many points its path took:
+# %% [markdown] tags=["slide"]
+# Here are three sentences. Orange words push towards *he*, striped violet ones towards *she*.
 
-# %%
+# %% tags=["slide"]
+if may_show:
+    shown = found[found["method"] == methods[0]].head(3)
+    figure, _ = plot_words(
+        shown.assign(label=[f"sentence {i}" for i in range(1, 1 + len(shown))]),
+        toward="pushes towards he",
+        title=f"Which words decide between he and she? {methods[0]}",
+    )
+
+# %% [markdown]
+# Do the scores add up? They should sum to $g(s)$ minus $g$ of the padding. The *gap* is what is missing.
+
+# %% tags=["nbval-ignore-output"]
 if "steps" not in found:
     found["steps"] = np.nan
 summed, gap = found["scores"].map(sum), found["delta"].astype(float)
 checked = found.assign(gap=gap.abs(), share=(gap / (summed - gap)).abs())
-
-# %% [markdown]
-# *How to read the table.* `gap` is how far the sum of the scores is from what it should be, in units of $g(s)$, a difference of logarithms; `share` is the gap as a share of the change that is
-# explained, `steps` how many points that took. Each with its median and maximum over sentences. Integrated Gradients alone promises a small gap.
-
-# %% tags=["nbval-ignore-output"]
 checks = checked.groupby("method", sort=False)[["gap", "share", "steps"]].agg(
     ["median", "max"]
 )
 checks.columns = ["_".join(names) for names in checks.columns]
 if "Integrated Gradients" in methods:
-    assert (
-        checks.loc["Integrated Gradients", "share_max"] <= 1.01 * tolerance
-        or checks.loc["Integrated Gradients", "steps_max"] >= 1999
-    )
-stage.table("completeness", checks.reset_index())
+    largest = checks.loc["Integrated Gradients"]
+    assert largest["share_max"] <= 1.01 * tolerance or largest["steps_max"] >= 1999
+in_words(
+    stage.table("completeness", checks.reset_index()),
+    {"method": "method", "gap_median": "gap, median", "gap_max": "gap, largest"}
+    | {"share_max": "largest, as a share", "steps_max": "points, at most"},
+)
 
 # %% [markdown]
-# *Reading it.* Now it adds up. P is a maximum and the path from a sentence of padding bends, so points must stand where it does: 24 even ones, our first choice, left a median gap of .37 at scale cpu.
+# They do: no gap is above two percent of what is explained. The other two methods make no such promise.
 #
-# What has word scores has roles: the antecedent, its neighbours, the rest. Integrated Gradients gives nothing to the mask, which its path leaves as it is; the mask is left out of what follows.
+# How much of the attribution falls on the noun that the pronoun refers to? We give each word its share of the absolute scores. The mask is left out, because it stays the same on the whole path.
 
 
 # %%
 def with_roles(line, sentence):
-    """A row a word: its score, and whether it is the antecedent, the mask, or another word."""
+    """One row per word: its score, its share, and whether it is the antecedent."""
+    at = sentence["antecedent_at"]
     roles = [
-        "mask"
-        if w == MASK
-        else "antecedent"
-        if i == sentence["antecedent_at"]
-        else "other"
+        "mask" if w == MASK else "antecedent" if i == at else "other"
         for i, w in enumerate(line["words"])
     ]
     total = sum(map(abs, line["scores"])) or 1.0
@@ -293,38 +328,35 @@ scores = pd.concat(
     ignore_index=True,
 )
 save_parquet(scores, stage.path("words.parquet"))
-along = scores[
-    (scores["method"] == "Integrated Gradients") & (scores["role"] == "mask")
-]
-assert (along["score"].abs() < 1e-6).all()
+is_path = scores["method"] == "Integrated Gradients"
+at_mask = scores[is_path & (scores["role"] == "mask")]
+assert (at_mask["score"].abs() < 1e-6).all()
 
 # %% [markdown]
-# *How to read the table.* `share` is the part of the absolute scores that falls on the antecedent, averaged over sentences; `even` is what it would get if all words were alike.
+# *Even share* is what the noun would get if all words counted the same.
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["nbval-ignore-output", "slide"]
 part = scores[scores["role"] != "mask"]
 sizes = part.groupby(["method", "row_id"])["word"].size()
 share = part[part["role"] == "antecedent"].groupby(["method", "row_id"])["share"].sum()
-roles = (
-    pd.DataFrame({"share": share, "even": 1 / sizes})
-    .dropna()
-    .groupby("method")
-    .mean()
-    .reset_index()
+roles = pd.DataFrame({"share": share, "even": 1 / sizes}).dropna()
+roles = roles.groupby("method").mean().reset_index()
+in_words(
+    stage.table("by_role", roles),
+    {"method": "method", "share": "share of the noun", "even": "even share"},
 )
-stage.table("by_role", roles)
 
-# %% [markdown]
-# *Reading it.* A model that judged by the noun alone would give it everything. It gets more than its even share and most lies elsewhere, in whatever other words there are.
+# %% [markdown] tags=["slide"]
+# By every method the noun gets more than its even share. By every method the other words together get more than the noun.
 #
-# Which words drive the answer? Positive scores push towards the male form. A word is listed if at least three explained sentences hold it; `sentences` says how many.
+# ## 5 · The words that push
+#
+# We average the scores of each word over the explained sentences. Words in fewer than three of them are left out, and the title names only words in at least five. As in the coloured
+# sentences, orange points towards *he* and violet towards *she*.
 
-# %% tags=["nbval-ignore-output"]
-first = scores[
-    (scores["method"] == methods[0])
-    & scores["word"].str.isalpha()
-    & (scores["role"] != "mask")
-]
+# %% tags=["nbval-ignore-output", "slide"]
+is_first = (scores["method"] == methods[0]) & (scores["role"] != "mask")
+first = scores[is_first & scores["word"].str.isalpha()]
 drivers = (
     first.groupby("word")
     .agg(mean=("score", "mean"), sentences=("row_id", "nunique"))
@@ -332,64 +364,67 @@ drivers = (
     .sort_values("mean")
 )
 drivers = drivers[drivers["sentences"] >= 3]
-extremes = (
-    pd.concat([drivers.head(12), drivers.tail(12)]).drop_duplicates("word")
-    if may_show
-    else drivers.head(0)
-)
-stage.table("drivers", extremes.reset_index(drop=True))
+extremes = pd.concat([drivers.head(12), drivers.tail(12)]).drop_duplicates("word")
+extremes = extremes.head(len(extremes) if may_show else 0).reset_index(drop=True)
+stage.figure("drivers", plot_drivers(extremes))
+_ = stage.table("figure", extremes)
 
 # %% [markdown]
-# ## 5 · Controls
-#
-# Do the methods agree, and do they agree more than with a shuffled copy of themselves?
-
+# This figure tells little about gender. No noun for a person stands in three of these 40 sentences, so most words that are left are function words such as *a* and *on*. The run at scale
+# `cpu` explains more sentences, and there nouns such as *player* appear ([figure](../../outputs/reference/implicit_bias/cpu/05_figures/drivers.png)). Nor does a mean score show a cause. The table
+# has the strongest words on either side.
 
 # %% tags=["nbval-ignore-output"]
-def agreement(first_method, second_method, shuffle):
-    """Mean rank correlation of two methods over sentences; with one of them shuffled within each sentence, for comparison."""
+table = stage.table("drivers", extremes)
+ends = pd.concat([table.head(3), table.tail(3)]).drop_duplicates("word")
+in_words(ends, {"word": "word", "mean": "mean score", "sentences": "sentences"})
+
+# %% [markdown] tags=["slide"]
+# ## 6 · Do the methods agree?
+#
+# For every pair of methods we take the rank correlation within each sentence, and average it over the sentences. The last column is a floor: what a shuffled copy of the first method reaches.
+
+
+# %% tags=["nbval-ignore-output", "slide"]
+def agreement(left, right, shuffle):
+    """The mean rank correlation of two methods; with `shuffle`, of a shuffled one."""
     generator = np.random.default_rng(seed)
-    both = [
-        scores[(scores["method"] == m)].groupby("row_id")["score"].apply(list)
-        for m in (first_method, second_method)
-    ]
+    of = {name: scores[scores["method"] == name] for name in (left, right)}
+    a, b = (of[name].groupby("row_id")["score"].apply(list) for name in (left, right))
     return np.mean(
         [
-            pd.Series(generator.permutation(a) if shuffle else a).corr(
-                pd.Series(both[1][i]), method="spearman"
+            pd.Series(generator.permutation(x) if shuffle else x).corr(
+                pd.Series(b[i]), method="spearman"
             )
-            for i, a in both[0].items()
+            for i, x in a.items()
         ]
     )
 
 
 pairs = [(a, b) for i, a in enumerate(methods) for b in methods[i + 1 :]]
+columns = ["left", "right", "agreement", "shuffled"]
 control = pd.DataFrame(
-    [
-        {
-            "left": a,
-            "right": b,
-            "agreement": agreement(a, b, False),
-            "shuffled": agreement(a, b, True),
-        }
-        for a, b in pairs
-    ],
-    columns=[
-        "left",
-        "right",
-        "agreement",
-        "shuffled",
-    ],  # also of a single method, which has no pair
+    [(a, b, agreement(a, b, False), agreement(a, b, True)) for a, b in pairs],
+    columns=columns,
 )
-stage.table("controls", control)
+in_words(
+    stage.table("controls", control),
+    {"left": "method", "right": "with", "agreement": "rank correlation"}
+    | {"shuffled": "shuffled"},
+)
 
 # %% [markdown]
-# *Reading it.* A method whose agreement is hardly above its shuffled copy says something else than the others. Where that is InputXGradient, read Integrated Gradients and Occlusion.
-# %% [markdown]
-# ## 6 · Vectors for stage 4
+# Integrated Gradients and Occlusion agree clearly beyond chance. InputXGradient agrees little with either: it uses the slope at a single point, while the other two compare distant inputs.
 #
-# The association test compares vectors of words, phrases and sentences. For each text there are three: the mean of its rows in the word table (`input`), the mean over the encoder's
-# last states (`encoder`), and the same in sentence templates (`template`). A sentence is taken without its pronoun.
+# ## 7 · Vectors for stage 4
+#
+# Stage 4 asks whether a text lies nearer to male or to female words. For that, each word and each phrase gets three kinds of vectors:
+#
+# - `input`: the mean of its token embeddings.
+# - `encoder`: the mean over its tokens in the encoder's last layer.
+# - `template`: as `encoder`, but of a whole sentence around the text, such as "This is ..."; it is the mean over three such sentences.
+#
+# Each sentence gets one vector of the kind `encoder`, computed without its pronoun.
 
 # %%
 texts, table = asking.texts(), asking.vectors(base)
@@ -398,51 +433,28 @@ n_words = sum(kind == "word" for kind, _ in texts)
 print(f"{n_words} words, {len(texts) - n_words} phrases, {len(sentences)} sentences")
 
 # %% [markdown]
-# For the phrases, too, the masked LM is asked: "The person [phrase] and then [MASK] went home."
+# The phrases also get a bias score, from the mask in "The person [phrase] and then [MASK] went home."
 
 # %%
 asked_phrases = asking.phrases(base)
 save_parquet(asked_phrases, stage.path("phrases.parquet"))
 print(f"{len(asked_phrases)} phrases")
 
-# %% [markdown]
-# ## 7 · The figure
-#
-# The words with the largest mean scores, towards the female form on the left and towards the male form on the right.
-
-# %% tags=["nbval-ignore-output"]
-with plt.rc_context(STYLE):
-    figure, ax = plt.subplots(figsize=(6, 4.2), layout="constrained")
-    labels = [
-        f"{word} ({n})" for word, n in zip(extremes["word"], extremes["sentences"])
-    ]
-    ax.barh(
-        labels,
-        extremes["mean"],
-        color=[COLOURS[0] if x > 0 else COLOURS[3] for x in extremes["mean"]],
-    )
-    ax.axvline(0, color="grey", linewidth=0.8)
-    ax.set(xlabel="mean score: towards female < 0 < towards male")
-stage.figure("drivers", figure)
-stage.table("figure", extremes.reset_index(drop=True))
-
-# %% [markdown]
-# In brackets the number of explained sentences with the word. So few sentences single out frequent words and no causes.
-#
+# %% [markdown] tags=["slide"]
 # ## What could be wrong
 #
-# - **The best word of a gender may change along the path** of Integrated Gradients, since P is a maximum; completeness still holds, and the table shows gap and steps.
+# - **P is a maximum.** The likeliest word of a gender may change on the path of Integrated Gradients. The scores still add up, as the table of gaps shows.
 # - **One model is explained**, the first base model that passed.
-# - **Padding is no neutral word.** The score of a sentence without its words is the model's prior for the slot, and all scores are relative to it.
-# - **An explanation says what the model used**, not where the model got it from.
-# - **The processor.** The median gap of a method that adds up is rounding: other instructions move it by as much as it holds
-#   (`tests/arithmetic.csv`).
+# - **Padding is not a neutral word.** All scores are relative to what the model prefers for the slot without a sentence.
+# - **An explanation shows what the model used**, not where the model learned it.
 #
 # ## Try it
 #
-# - Set `methods` to another list of the engine (LIME, Gradient SHAP). Which words stay?
+# - Set `methods` to another list (LIME, Gradient SHAP). Which words stay?
 # - Explain a sentence of your own with two nouns for persons. Which of them decides?
-# - Set `k = 3`. In how many sentences is one gender no longer among the likeliest words (stage 4 counts them)?
+# - Set `k = 3`. In how many sentences is one gender no longer among the likeliest words? Stage 4 counts them.
+#
+# Exercises with checks: [page](../../docs/course/exercises/implicit_bias.md#03-attribution).
 
 # %%
 stage.close(globals())
@@ -450,12 +462,13 @@ stage.close(globals())
 # %% [markdown]
 # ## Hand-over
 #
-# [04_metrics](04_metrics.ipynb) makes bias scores of `probabilities.parquet`, judges the training arms, and runs the association tests on `vectors.parquet`.
+# [04_metrics](04_metrics.ipynb) turns `probabilities.parquet` into bias scores, compares the arms of the fine-tuning, and runs the association tests on `vectors.parquet`.
 
 # %% [markdown] tags=["exercise"]
 # ## Exercises
 #
-# They stand alone: run the next cell, and none of the cells above. Put your answer in the place of the three dots. The check below it says what is wrong, and not what is right.
+# The exercises stand alone: run the next cell, and none of the cells above it. Replace the three dots by your answer. The check below tells you what is wrong with an answer, and
+# does not reveal the right one.
 
 # %% tags=["exercise"]
 from lib.core.exercises import (
@@ -495,7 +508,8 @@ check_number(
 # %% [markdown] tags=["exercise"]
 # ### 2 · Write a function
 #
-# Write the score of a sentence from the model's words: `words` maps each word to its probability. Use *he, his, him* and *she, her, hers*. Without a word of one gender, its probability is 0; without any, the score is .5.
+# Write the bias score of a sentence from the model's words: `words` maps each word to its probability. Use *he, his, him* and *she, her, hers*. If the model gives no word of a gender, the
+# probability of this gender is 0. If it gives no word of either gender, the score is .5.
 
 
 # %% tags=["hole"]
@@ -536,7 +550,7 @@ check_function(
 # %% [markdown] tags=["exercise"]
 # ### 3 · Explain
 #
-# `roles` is of the run at scale `cpu`: the part of the absolute scores that falls on the antecedent, the noun that the pronoun stands for, and what it would get if all words were alike (`even`). What follows?
+# `roles` comes from the run at scale `cpu`. `share` is the part of the absolute scores that falls on the antecedent, the noun that the pronoun refers to. `even` is what this noun would get if all words counted the same. What follows?
 #
 # - `"a"` The model decides by the noun alone.
 # - `"b"` The noun gets more than its even share, and most lies on other words.

@@ -13,70 +13,74 @@
 # %% [markdown] tags=["slide"]
 # # implicit_bias, stage 5 of 5: the figures, each with its verdict
 #
-# [Start here](../00_start_here.ipynb) · before: [04_metrics](04_metrics.ipynb) · the study: [README](README.md)
+# [Start here](../00_start_here.ipynb) · before: [04_metrics](04_metrics.ipynb) · the study: [README](README.md) · words: [glossary](../../docs/glossary.md)
 #
 # ## What we found
 #
-# - **The model takes *he* for granted.** Where a caption leaves a person's gender to one masked pronoun, its mean score is
-#   .74<!-- implicit_bias/cpu/04_metrics/intervals[model=base].bias --> towards the male form, and .5 would be even.
-# - **Fine-tuning on swapped sentences brings scores closer to even than a placebo does.** On nouns that were held out they come
-#   .12<!-- abs implicit_bias/cpu/04_metrics/claims[id=augmentation_reduces_bias].ours --> closer than with the same sentences unswapped.
-#   Whether the swap does it, or the even share of *he* and *she*, is open.
-# - **Whether that carries over is open.** On Winogender the same comparison is
-#   undecided<!-- implicit_bias/cpu/04_metrics/claims[id=augmentation_transfers].verdict -->: three base models are too few.
+# - **The models take *he* for granted.** A caption leaves a person's gender to one pronoun, and we mask that pronoun. The mean score is then
+#   .74<!-- implicit_bias/cpu/04_metrics/intervals[model=base].bias -->, where .5 is even and 1 is male
+#   ([figure](../../outputs/reference/implicit_bias/cpu/05_figures/figure_3.png)).
+# - **Swapped pronouns bring the scores closer to even than the same sentences unswapped.** On nouns that no arm was fine-tuned on, the gain is
+#   .12<!-- abs implicit_bias/cpu/04_metrics/claims[id=augmentation_reduces_bias].ours -->
+#   ([figure](../../outputs/reference/implicit_bias/cpu/05_figures/changes.png)). Part of it may come from reading *he* and *she* equally often.
+# - **Whether the gain carries over is open.** On Winogender, a test set that others wrote about occupations, the same comparison is
+#   undecided<!-- implicit_bias/cpu/04_metrics/claims[id=augmentation_transfers].verdict -->. There are only
+#   3<!-- implicit_bias/cpu/04_metrics/intervals[model=base].trainings --> base models.
 #
-# This is the run at scale `cpu`: published captions, and a small masked language model that was trained here. Its figures and verdicts are on
-# [the results page](../../outputs/reference/implicit_bias/cpu/05_figures.ipynb).
+# These results come from our fifth run at scale `cpu`, with published captions and small masked language models that were trained here. Its figures and verdicts are on
+# [the results page](../../outputs/reference/implicit_bias/cpu/05_figures.ipynb). The [next run](README.md#the-next-run-registered-not-run-yet) is registered, and not run yet.
 #
-# Nothing is computed here. Each figure comes with the claim that it is about, the table that is plotted, and the verdict of stage 4.
+# Nothing is computed in this notebook. It draws the tables of stage 4, and shows the verdict on each claim.
 
 # %% [markdown] tags=["slide"]
 # ## You will see
 #
-# - the paper's Figure 3, the distribution of bias(s);
-# - the training arms before and after, beside two placebos;
-# - the words that drive the bias, and for each claim a verdict and its reason.
+# - the paper's Figure 3, the distribution of the bias score;
+# - the models before and after fine-tuning, and the differences between them;
+# - the words that drive the bias, and for each claim a verdict with its reason.
 #
-# **You can then** say what several trainings tell that one does not. **You need** [stage 4](04_metrics.ipynb).
-# **Time:** 10 minutes to read, under a minute to run, 10 minutes for the exercises.
+# **You can then** say what several base models show and a single one cannot. **You need** [stage 4](04_metrics.ipynb).
+# **Time:** 10 minutes to read, under a minute to run, [10 minutes for the exercises](../../docs/course/exercises/implicit_bias.md#05-figures).
 #
 # | in | from | used for |
 # |---|---|---|
 # | `histogram`, `intervals`, `distribution` | 04 | Figure 3 |
-# | `arms`, `changes`, `power`, `price`, `shown` | 04 | before and after; what passed the gate; what could be found |
-# | `figure` | 03 | the words that drive bias |
-# | `weat`, `phrase_weat`, `correlations`, `sensitivity` | 04 | association, the open points |
+# | `arms`, `changes`, `power`, `price`, `shown` | 04 | before and after fine-tuning |
+# | `figure` | 03 | the words that drive the bias |
+# | `weat`, `phrase_weat`, `correlations`, `sensitivity` | 04 | association; other interpretations of the rules |
 # | `claims` | 04 | the verdicts |
 #
 # | out | holds |
 # |---|---|
-# | `figure_3`, `before_after`, `changes`, `drivers`, `association`, `sensitivity` | as tables and, where they are drawn, as pictures |
-# | `verdict_figure_3`, `verdict_before_after`, `verdict_all` | the verdicts as they are shown (not at scale small) |
+# | `figure_3`, `before_after`, `changes`, `drivers`, `correlations`, `sensitivity` | as pictures and as tables |
+# | `means`, `power`, `price`, `shown`, `association` | as tables |
+# | `verdict_figure_3`, `verdict_before_after`, `verdict_all` | the verdicts as they are shown (not at scale `small`) |
 
 # %%
 import lib.same_numbers  # first: the same instructions on every processor
 
 from functools import partial
 
-import matplotlib.pyplot as plt
 import pandas as pd
 
+from lib.core.files import read_table
 from lib.core.paths import material
 from lib.core.stage import open_stage
-from lib.plots import COLOURS, STYLE
 from lib.stats import show_verdicts
+from lib.studies.implicit_bias import figures
+from lib.studies.implicit_bias.naming import MODELS, PARTS, in_words
 
 # %% [markdown]
 # ## Settings
 #
-# Add `"pdf"` to `formats` for figures in print quality. Everything else was decided in stage 4.
+# Add `"pdf"` to `formats` for figures in print quality.
 
 # %% tags=["parameters"]
 scale = "small"  # which settings: small, cpu or paper; names the output folder
 formats = ["png"]  # file formats of the figures: png, pdf, svg
 
 # %% [markdown]
-# All the tables are read here. If stage 4 has not run yet, the next cell says which command to type.
+# All tables are read here. If stage 4 has not run yet, the next cell says which command to type.
 
 # %%
 stage = open_stage("implicit_bias", scale, "05_figures")
@@ -98,266 +102,215 @@ files = (
 tables = {name: pd.read_csv(stage.input("04_metrics", f"{name}.csv")) for name in files}
 tables["drivers"] = pd.read_csv(stage.input("03_attribution", "figure.csv"))
 pd.set_option("display.max_colwidth", None)
-verdicts = partial(
-    show_verdicts, stage, tables["claims"], material("implicit_bias") / "claims.yaml"
-)
+claims = material("implicit_bias") / "claims.yaml"
+verdicts = partial(show_verdicts, stage, tables["claims"], claims)
 print(", ".join(files))
 
 # %% [markdown] tags=["slide"]
-# A verdict is **holds**, **partly**, **fails** (the effect is shown to be absent or reversed), **undecided** (the data cannot tell) or **not run** (this run has no such rows).
-# Scale small has too few sentences and judges nothing.
+# There are five verdicts. A claim **holds** or holds **partly**. It **fails** if a test shows that its effect is absent or reversed. It is **undecided** where the data cannot tell, and **not run** where
+# this run has not computed what the claim needs. Scale `small` has too few sentences, and decides nothing.
 #
 # ## Figure 3 · How are the scores distributed?
 #
 # **Claim** (section 4.2). "Both of the distributions have a Gaussian shape and have peaks around 0.55, indicating the model is more biased to male on our dataset."
 #
-# **How to read the figure.** A bar is the number of sentences with such a score, averaged over the trainings of a model; a thin line is one training. No sentence is discarded here: a sentence in which one gender is hardly predicted stands at the end of the axis.
+# **How to read the figure.** A grey bar is the number of sentences with a score in that range, averaged over the base models. Each line is one base model. No sentence is discarded, so a sentence
+# where one gender has hardly any probability stands at the end of the axis.
 
-# %% tags=["nbval-ignore-output", "slide"]
-shown = tables["histogram"]
-models = sorted(shown["model"].unique(), key=lambda name: (name != "base", name)) or [
-    "base"
-]
-with plt.rc_context(STYLE):
-    figure, axes = plt.subplots(
-        1,
-        len(models),
-        figsize=(2.6 * len(models) + 0.8, 2.4),
-        sharey=True,
-        squeeze=False,
-        layout="constrained",
-    )
-    for ax, name in zip(axes[0], models):
-        mine = (
-            shown[shown["model"] == name]
-            .pivot(index="bias_from", columns="base", values="sentences")
-            .astype(float)
-        )
-        ax.bar(mine.index + 0.025, mine.mean(axis=1), width=0.045, color=COLOURS[0])
-        ax.plot(mine.index + 0.025, mine, color="black", linewidth=0.6)
-        ax.axvline(0.5, color="grey", linestyle=":")
-        ax.axvline(0.55, color=COLOURS[3], linestyle="--")
-        ax.set(title=name, xlabel="bias(s)", xlim=(0, 1))
-    axes[0][0].set_ylabel("sentences")
+# %% tags=["slide"]
+printed = read_table(material("implicit_bias") / "paper_numbers.csv").set_index("id")
+figure = figures.plot_scores(tables["histogram"], float(printed["value"]["peak"]))
 stage.figure("figure_3", figure, formats)
-stage.table("figure_3", shown).groupby(["model", "base"], sort=False)[
-    "sentences"
-].sum().to_frame()
 
 # %% [markdown]
-# The dashed line is the paper's peak (0.55<!-- implicit_bias/material/paper_numbers[id=peak].value -->), the dotted one is even. The mean scores, with the rules of the paper (discards included), and intervals over antecedents and trainings:
+# The next table has the number of sentences behind each line.
 
 # %% tags=["nbval-ignore-output"]
-stage.table("means", tables["intervals"])
-
-# %% [markdown]
-# **The verdicts:**
-
-# %%
-verdicts(
-    "figure_3",
-    "biased_to_male",
-    "peak_near_055",
-    "more_male_than_female",
-    "uncased_sum",
-    "cased_sum",
+histogram = stage.table("figure_3", tables["histogram"])
+in_words(
+    histogram.groupby(["model", "base"], sort=False)["sentences"].sum().reset_index(),
+    {"model": "model", "base": "base model", "sentences": "sentences"},
 )
 
+# %% [markdown]
+# The next table has the mean score under the paper's rules, which discard sentences. Its interval allows for other nouns and other base models. The naive interval takes every sentence for an independent
+# observation.
+
+# %% tags=["nbval-ignore-output"]
+in_words(
+    stage.table("means", tables["intervals"]),
+    {"model": "model", "bias": "mean score", "low": "from", "high": "to"}
+    | {"naive_low": "naive from", "naive_high": "naive to", "wider": "times as wide"},
+)
+
+# %% [markdown]
+# **Verdicts.** At scale `small` the next cell only counts the claims. At scale `cpu` ([the results page](../../outputs/reference/implicit_bias/cpu/05_figures.ipynb), [table](../../outputs/reference/implicit_bias/cpu/05_figures/verdict_figure_3.csv)):
+#
+# - the mean score is above .5: holds<!-- implicit_bias/cpu/04_metrics/claims[id=biased_to_male].verdict -->;
+# - more sentences are male than female: holds<!-- implicit_bias/cpu/04_metrics/claims[id=more_male_than_female].verdict -->;
+# - the scores peak near .55<!-- implicit_bias/material/paper_numbers[id=peak].value -->: fails<!-- implicit_bias/cpu/04_metrics/claims[id=peak_near_055].verdict -->;
+# - the paper's counts add up: holds<!-- implicit_bias/cpu/04_metrics/claims[id=cased_sum].verdict --> for BERT-cased, fails<!-- implicit_bias/cpu/04_metrics/claims[id=uncased_sum].verdict --> for BERT-uncased.
+
+# %%
+known = set(tables["claims"]["id"])
+of_scores = ["biased_to_male", "all_captions_biased_to_male", "peak_near_055"]
+of_scores += ["more_male_than_female", "uncased_sum", "cased_sum"]
+verdicts("figure_3", *(name for name in of_scores if name in known))
+
 # %% [markdown] tags=["slide"]
-# **Why.** Where a score lies depends on the model, on the text that it has read, and on the sentences. The paper's distribution is far narrower than ours, and no rule that we tried (k, the threshold, delta,
-# what is missing) makes ours so.
+# **Reading it.** Where the scores lie depends on the model, on the text that it has read, and on the sentences. The paper used other models, and their scores lie closer to .5. With BERT-uncased, the
+# sentences with a male score have a mean of .556<!-- implicit_bias/material/paper_numbers[id=uncased_mean_male].value -->. With each of our base models, that mean is
+# [far higher](../../outputs/reference/implicit_bias/cpu/04_metrics/distribution.csv).
 #
 # ## Before and after · Do such sentences reduce the bias?
 #
-# **Question** (section 6, left open by the paper). Which trainings passed the gate of stage 2:
+# **Question** (section 6, left open by the paper). Each base model is fine-tuned in three ways. *Augmented* reads each sentence in both genders. The *placebo* reads each sentence twice, as it is.
+# In the *even placebo* nothing is swapped, but sentences are repeated so that half of them have a male pronoun.
+#
+# **How to read the figure.** The left side shows the mean score, the right side the mean distance from .5, with 95 % intervals over nouns and base models. *Held-out nouns* are those that no arm was
+# fine-tuned on.
 
-# %% tags=["nbval-ignore-output"]
-stage.table("shown", tables["shown"])
-
-# %% [markdown]
-# **How to read the figure.** Left the mean score, right the mean distance from 0.5, with 95 % intervals over antecedents and over trainings of the base model. All models share sentences and base models, so
-# that their intervals overlap where their differences (the next figure) may be clear. `held out` are sentences about nouns that no arm was trained on.
-
-# %% tags=["nbval-ignore-output", "slide"]
-arms = stage.table("before_after", tables["arms"])
-parts = [
-    part
-    for part in ("trained on", "held out", "winogender")
-    if part in set(arms["part"])
-] or ["held out"]
-with plt.rc_context(STYLE):
-    figure, axes = plt.subplots(
-        1, 2, figsize=(7.5, 3.0), sharey=True, layout="constrained"
-    )
-    for ax, (quantity, label) in zip(
-        axes, (("bias", "mean bias(s)"), ("distance", "mean distance from 0.5"))
-    ):
-        for j, name in enumerate(("base", "placebo", "even placebo", "augmented")):
-            mine = (
-                tables["arms"]
-                .query("quantity == @quantity and model == @name")
-                .set_index("part")
-                .reindex(parts)
-            )
-            y = [i + 0.18 * (j - 1.5) for i in range(len(parts))]
-            ax.errorbar(
-                mine["estimate"],
-                y,
-                xerr=[mine["estimate"] - mine["low"], mine["high"] - mine["estimate"]],
-                fmt="os^D"[j],
-                color=COLOURS[j],
-                label=name,
-            )
-        ax.set(yticks=range(len(parts)), yticklabels=parts, xlabel=label)
-    axes[0].axvline(0.5, color="grey", linestyle=":")
-    axes[0].set_ylim(len(parts) - 0.4, -0.6)
-    figure.legend(
-        *axes[0].get_legend_handles_labels(),
-        loc="outside lower center",
-        ncol=4,
-        frameon=False,
-    )
-stage.figure("before_after", figure, formats)
-arms.pivot_table(
-    index=["quantity", "part"], columns="model", values="estimate", sort=False
-)
-
-# %% [markdown]
-# The change of the distance from 0.5 and its parts. **How to read the figure.** A bar is the 95 % interval of a difference of two models, over antecedents and base models; a large dot its mean, the small ones
-# mark the base models with the smallest and the largest; the grey lines are what this design would find four times in five.
-
-# %% tags=["nbval-ignore-output", "slide"]
-drawn = tables["power"].query("quantity == 'distance'").dropna(subset="difference")
-rows = [(part, mine) for part, mine in drawn.groupby("part", sort=False)] or [
-    ("held out", drawn)
-]
-with plt.rc_context(STYLE):
-    figure, axes = plt.subplots(
-        1,
-        len(rows),
-        figsize=(3.6 * len(rows) + 1.2, 2.3),
-        sharey=True,
-        sharex=True,
-        squeeze=False,
-        layout="constrained",
-    )
-    for ax, (part, mine) in zip(axes[0], rows):
-        y, names = (
-            range(len(mine)),
-            [f"{a} - {b}" for a, b in zip(mine["left"], mine["right"])],
-        )
-        ax.errorbar(
-            mine["difference"],
-            y,
-            xerr=[mine["difference"] - mine["low"], mine["high"] - mine["difference"]],
-            fmt="o",
-            color=COLOURS[0],
-        )
-        for name in ("smallest", "largest"):
-            ax.plot(mine[name], y, ".", color=COLOURS[3], markersize=4)
-        for sign in (-1, 1):
-            ax.plot(sign * mine["detectable"], y, "|", color="grey", markersize=12)
-        ax.axvline(0, color="grey", linewidth=0.8)
-        ax.set(
-            yticks=y,
-            yticklabels=names,
-            xlabel="difference of the distance from 0.5",
-            title=part,
-            ylim=(max(1, len(mine)) - 0.5, -0.5),
-        )
-stage.figure("changes", figure, formats)
-stage.table("power", tables["power"])
-
-# %% [markdown]
-# In one table, for the distance from 0.5 and for the spread about the model's own median:
-
-# %% tags=["nbval-ignore-output"]
-stage.table("changes", tables["changes"])
-
-# %% [markdown]
-# And the price, a perplexity and the share of unambiguous sentences with the right gender first:
-
-# %% tags=["nbval-ignore-output"]
-stage.table("price", tables["price"])
-
-# %% [markdown]
-# **The verdicts:**
-
-# %%
-verdicts(
-    "before_after",
-    "augmentation_reduces_bias",
-    "augmentation_beats_base",
-    "augmentation_shifts_bias",
-    "even_share_reduces_bias",
-    "swap_beyond_share",
-    "augmentation_narrows_spread",
-    "augmentation_transfers",
-    "augmentation_beats_base_on_winogender",
-    "placebo_does_nothing",
-)
+# %% tags=["slide"]
+stage.figure("before_after", figures.plot_models(tables["arms"]), formats)
 
 # %% [markdown] tags=["slide"]
+# Most intervals overlap, but the models may still differ. All of them answer the same sentences and start from the same base models, so we can compare them in pairs. The next figure does this
+# sentence by sentence.
+#
+# **How to read it.** A mark left of zero means: closer to even. The first row is the main comparison. The next two rows split it. Black triangles are the base models with the lowest and the highest
+# difference. The grey strokes show the smallest difference that is detectable with the usual power, four times in five.
+
+# %% tags=["slide"]
+stage.figure("changes", figures.plot_changes(tables["power"]), formats)
+
+# %% [markdown]
+# The next table has the same differences in numbers.
+
+# %% tags=["nbval-ignore-output"]
+power = stage.table("power", tables["power"]).query("quantity == 'distance'")
+in_words(
+    power.assign(pair=power["left"] + " minus " + power["right"]).replace(PARTS),
+    {"pair": "models compared", "part": "nouns", "difference": "difference in distance"}
+    | {"low": "from", "high": "to", "detectable": "detectable"},
+)
+
+# %% [markdown]
+# The next table has the means behind both figures.
+
+# %% tags=["nbval-ignore-output"]
+arms = stage.table("before_after", tables["arms"]).query("quantity != 'spread'")
+wide = arms.pivot(index=["quantity", "part"], columns="model", values="estimate")
+wide = wide.reindex(columns=list(MODELS)).reset_index().replace(PARTS)
+in_words(wide, {"quantity": "mean", "part": "sentences"} | {m: m for m in MODELS})
+
+# %% [markdown]
+# Does fine-tuning also make the scores of different nouns more alike? The next table has the change of the *spread*, the mean distance of the scores from the median of their model. A negative change
+# means more alike.
+
+# %% tags=["nbval-ignore-output"]
+changes = stage.table("changes", tables["changes"]).query("quantity == 'spread'")
+in_words(
+    changes.replace(PARTS),
+    {"part": "change of the spread", "before_after": "in all"}
+    | {"placebo": "by more fine-tuning", "even_share": "by the even share"}
+    | {"swap": "by the swap"},
+)
+
+# %% [markdown]
+# Does fine-tuning make a model worse? A run that no longer knows the gender of unambiguous nouns fails the gate of stage 2.
+
+# %% tags=["nbval-ignore-output"]
+price = stage.table("price", tables["price"])
+_ = stage.table("shown", tables["shown"])
+in_words(
+    price.assign(model=price["model"].map(MODELS)),
+    {"model": "model", "perplexity": "perplexity", "right_first": "right at the gate"}
+    | {"trainings": "runs", "passed": "of these pass"},
+)
+
+# %% [markdown]
+# **Verdicts.** At scale `small` the next cell only counts the claims. At scale `cpu` ([the results page](../../outputs/reference/implicit_bias/cpu/05_figures.ipynb), [table](../../outputs/reference/implicit_bias/cpu/05_figures/verdict_before_after.csv)) 3<!-- count implicit_bias/cpu/05_figures/verdict_before_after[verdict=holds] --> claims hold, and 6<!-- count implicit_bias/cpu/05_figures/verdict_before_after[verdict=undecided] --> are undecided:
+#
+# | claim about distance from even | held-out nouns | Winogender |
+# |---|---|---|
+# | augmented is closer to even than the placebo | holds<!-- implicit_bias/cpu/04_metrics/claims[id=augmentation_reduces_bias].verdict --> | undecided<!-- implicit_bias/cpu/04_metrics/claims[id=augmentation_transfers].verdict --> |
+# | augmented is closer to even than the untouched base model | undecided<!-- implicit_bias/cpu/04_metrics/claims[id=augmentation_beats_base].verdict --> | holds<!-- implicit_bias/cpu/04_metrics/claims[id=augmentation_beats_base_on_winogender].verdict --> |
+# | the even share alone brings scores closer | undecided<!-- implicit_bias/cpu/04_metrics/claims[id=even_share_reduces_bias].verdict --> | |
+# | the swap itself brings scores closer | undecided<!-- implicit_bias/cpu/04_metrics/claims[id=swap_beyond_share].verdict --> | |
+# | the placebo does nothing | undecided<!-- implicit_bias/cpu/04_metrics/claims[id=placebo_does_nothing].verdict --> | |
+#
+# Augmentation also lowers the mean score (holds<!-- implicit_bias/cpu/04_metrics/claims[id=augmentation_shifts_bias].verdict -->). Whether it makes nouns more alike is undecided<!-- implicit_bias/cpu/04_metrics/claims[id=augmentation_narrows_spread].verdict -->.
+
+# %%
+first = ["augmentation_reduces_bias", "augmentation_beats_base"]
+first += ["augmentation_shifts_bias", "even_share_reduces_bias", "swap_beyond_share"]
+first += ["augmentation_narrows_spread", "augmentation_transfers"]
+first += ["augmentation_beats_base_on_winogender", "placebo_does_nothing"]
+over_all_runs = [name for name in tables["claims"]["id"] if name.startswith("started_")]
+verdicts("before_after", *first, *over_all_runs)
+
+# %% [markdown] tags=["slide"]
+# **Reading it.** Fine-tuning on any such sentences may move the scores, so we compare with a placebo. The gain beyond the placebo can have two sources, the even share of pronouns and the swap. A claim
+# stays undecided where nouns and base models differ too much from each other.
+#
 # ## The words that drive the bias
 #
-# *Ours.* Mean scores of words in the explanation of log P(male) - log P(female), by Integrated Gradients. **How to read the figure.** Words to the right push towards the male form.
+# This figure is not in the paper. It shows the mean score of each word in the explanation of log P(male) - log P(female), by Integrated Gradients. Words to the right push towards *he*.
 
 # %% tags=["nbval-ignore-output", "slide"]
 drivers = stage.table("drivers", tables["drivers"])
-with plt.rc_context(STYLE):
-    figure, ax = plt.subplots(figsize=(5.5, 4.0), layout="constrained")
-    labels = [f"{word} ({n})" for word, n in zip(drivers["word"], drivers["sentences"])]
-    ax.barh(
-        labels,
-        drivers["mean"],
-        color=[COLOURS[0] if x > 0 else COLOURS[3] for x in drivers["mean"]],
-    )
-    ax.axvline(0, color="grey", linewidth=0.8)
-    ax.set(xlabel="mean score: towards female < 0 < towards male")
-stage.figure("drivers", figure, formats)
-pd.concat([drivers.head(3), drivers.tail(3)])
+stage.figure("drivers", figures.plot_drivers(tables["drivers"]), formats)
+
+# %% [markdown] tags=["slide"]
+# Words in fewer than three explained sentences are left out. A hollow mark is a mean over fewer than five sentences, and the title names no such word. The figure shows what one model used in
+# these sentences, not what moves models in general.
+#
+# ## Does association with gendered words agree with the score?
+#
+# The paper leaves this open. Each mark is a rank correlation between two measures: how much nearer a phrase or sentence lies to male words than to female ones, and its bias score.
+
+# %% tags=["nbval-ignore-output", "slide"]
+stage.figure("correlations", figures.plot_correlations(tables["correlations"]), formats)
+_ = stage.table("correlations", tables["correlations"])
 
 # %% [markdown]
-# The table shows the ends. In brackets the number of explained sentences with the word; words in fewer than three are left out.
-#
-# ## Association tests
-#
-# **How to read the tables.** `d` is the effect size; the published values belong to GloVe. `rho` is the rank correlation of association and bias(s), which the paper left open.
+# Where an interval contains zero, the two measures may have nothing to do with each other. The first measure comes from the word-embedding association test (WEAT, stage 4). The next table has the
+# effects of three of its published tests, and of our phrases. The published values were computed with other vectors (GloVe), so they are not directly comparable with ours.
 
 # %% tags=["nbval-ignore-output"]
-both = pd.concat(
-    [tables["weat"], tables["phrase_weat"].assign(test="phrases")], ignore_index=True
+phrases = tables["phrase_weat"].assign(test="phrases")
+both = pd.concat([tables["weat"], phrases], ignore_index=True)
+names = ["test", "vectors", "d", "p", "n_partitions", "published_d", "published_p"]
+TESTS = {"weat_6": "6: names", "weat_7": "7: mathematics", "weat_8": "8: science"}
+in_words(
+    stage.table("association", both[names], digits=4).replace({"test": TESTS}),
+    {"test": "test", "vectors": "vectors", "d": "effect size d", "p": "p"}
+    | {"published_d": "published d", "published_p": "published p"},
 )
-stage.table(
-    "association",
-    both[["test", "vectors", "d", "p", "n_partitions", "published_d", "published_p"]],
-    digits=5,
-).astype(object).fillna("")
 
-# %% [markdown]
-# The correlations:
-
-# %% tags=["nbval-ignore-output"]
-stage.table("correlations", tables["correlations"])
-
-# %% [markdown]
-# ## The open points of the paper
+# %% [markdown] tags=["slide"]
+# ## What if we interpret the paper's rules differently?
 #
-# What each reading of a rule does to the base model's score, the others as set.
+# The paper leaves several rules open: when a sentence is discarded, how many words are looked at, what counts as even. Each mark changes one of them.
 
-# %% tags=["nbval-ignore-output"]
-stage.table("sensitivity", tables["sensitivity"])
+# %% tags=["nbval-ignore-output", "slide"]
+stage.figure("sensitivity", figures.plot_sensitivity(tables["sensitivity"]), formats)
+_ = stage.table("sensitivity", tables["sensitivity"])
 
 # %% [markdown]
+# Under every interpretation the mean score is above .5.
+#
 # ## All claims
 #
-# Decided claims come first.
+# At scale `small` the next cell only counts the claims. At scale `cpu` it shows all of them, the decided ones first ([the results page](../../outputs/reference/implicit_bias/cpu/05_figures.ipynb), [table](../../outputs/reference/implicit_bias/cpu/05_figures/verdict_all.csv)). There 9<!-- count implicit_bias/cpu/05_figures/verdict_all[verdict=holds] --> hold, 3<!-- count implicit_bias/cpu/05_figures/verdict_all[verdict=fails] --> fail and
+# 6<!-- count implicit_bias/cpu/05_figures/verdict_all[verdict=undecided] --> are undecided. The other 22<!-- count implicit_bias/cpu/05_figures/verdict_all[verdict=not run] --> are printed numbers of models that were not run. (The nine claims of the next run come on top here.) The
+# comparisons that a verdict rests on are in `contrasts.csv` of stage 4.
 
 # %%
 verdicts("all")
 
 # %% [markdown]
-# The comparisons that a verdict rests on are in `contrasts.csv` of stage 4.
+# The next cell lists the files of this stage.
 
 # %%
 stage.close(globals())
@@ -365,12 +318,13 @@ stage.close(globals())
 # %% [markdown]
 # ## Hand-over
 #
-# The tables and figures are in this stage's folder. The results are this notebook at scale `cpu` (`make implicit_bias SCALE=cpu`): 70,924<!-- implicit_bias/cpu/04_metrics/claims[id=n_original].ours --> captions, and a small masked LM trained on captions and corpora.
+# The tables and figures are in this stage's folder. The results that we quote are those of this notebook in the fifth run at scale `cpu`. The command `make implicit_bias SCALE=cpu` starts the next run.
 
 # %% [markdown] tags=["exercise"]
 # ## Exercises
 #
-# They stand alone: run the next cell, and none of the cells above. Put your answer in the place of the three dots. The check below it says what is wrong, and not what is right.
+# The exercises stand alone: run the next cell, and none of the cells above it. Replace the three dots by your answer. The check below tells you what is wrong with an answer, and
+# does not reveal the right one.
 
 # %% tags=["exercise"]
 from lib.core.exercises import check_choice, check_number, read_committed
@@ -381,13 +335,14 @@ counted[["base", "male", "female", "below the threshold"]]
 # %% [markdown] tags=["exercise"]
 # ### 1 · By hand, from a table
 #
-# `counted` says for each of three base models how many sentences have a male and how many a female score, at scale `cpu`. For the first one (`base` 0): which share of the sentences with a score is male?
+# `counted` says for each base model how many sentences have a male and how many a female score, at scale `cpu`. Take the first base model (`base` 0): which share of the sentences with a score is male?
 
 # %% tags=["hole"]
 share_male = ...
 
 # %% tags=["solution"]
-share_male = 645 / (645 + 81)
+base_0 = counted.query("base == 0").iloc[0]
+share_male = base_0["male"] / (base_0["male"] + base_0["female"])
 
 # %% tags=["check"]
 first = counted.query("base == 0").iloc[0]
@@ -406,9 +361,9 @@ check_number(
 # %% [markdown] tags=["exercise"]
 # ### 2 · Explain
 #
-# The three base models differ only in the seed of their training, and still their counts differ widely. What does that mean for a statement about *the* bias of this kind of model?
+# All base models were trained in the same way, and still their counts differ widely. What does that mean for a statement about *the* bias of this kind of model?
 #
-# - `"a"` One training is one observation: the statement needs several, and an interval over them.
+# - `"a"` One base model is one observation: the statement needs several, and an interval over them.
 # - `"b"` The sentences are wrong.
 # - `"c"` Take the model with most sentences above the threshold.
 
@@ -423,7 +378,7 @@ check_choice(
     what_it_means,
     "a",
     {
-        "b": "All three were asked about the same sentences.",
+        "b": "All of them were asked about the same sentences.",
         "c": "Choosing a model by its outcome decides the answer beforehand.",
     },
 )

@@ -13,68 +13,88 @@
 # %% [markdown] tags=["slide"]
 # # lm_saliency, stage 3 of 5: which words does the prediction rest on?
 #
-# previous: [02_training](02_training.ipynb) · next: [04_metrics](04_metrics.ipynb)
+# previous: [02_training](02_training.ipynb) · the study: [README](README.md) · next: [04_metrics](04_metrics.ipynb)
 #
-# Three methods give every word of a prefix a score: the plain gradient (V), SmoothGrad (SG) and Integrated
-# Gradients (IG). This stage computes them for all probes, for both classes, and shows where their released
-# code and their description part.
+# Three methods give every word of a prefix (the words before the predicted one) a score: the plain gradient (V),
+# SmoothGrad (SG) and Integrated Gradients (IG). A score says how much the word contributes to an answer of the probe,
+# such as *singular*. This stage defines the methods, computes them for every model, and shows where the authors' code
+# differs from the paper's text.
+#
+# ## What we found
+#
+# - **Integrated Gradients adds up; the variant in the authors' code does not.** Scores should sum to the rise of the
+#   log-probability from an empty line to the real one. With 100 steps the standard form misses that sum by
+#   .002<!-- lm_saliency/cpu/03_attribution/completeness[path=standard, steps=100].gap -->, the variant by
+#   .197<!-- lm_saliency/cpu/03_attribution/completeness[path=released, steps=100].gap -->. More steps do not close the
+#   second gap. [See the table](../../outputs/reference/lm_saliency/cpu/03_attribution/completeness.csv).
+# - **SmoothGrad draws random numbers; with 30 samples they rarely matter.** A second draw changes the order of the cue
+#   and the attractor in at most 7.5 %<!-- max lm_saliency/cpu/03_attribution/draws.changed --> of the lines.
+#   With 12 samples, up to 17.5 %<!-- max lm_saliency/small/03_attribution/draws.changed -->.
+#   [See the table](../../outputs/reference/lm_saliency/cpu/03_attribution/draws.csv).
+# - **The plain gradient explains both answers of a probe at once.** Its scores for *singular* are those for *plural*
+#   times a negative factor. This is an identity and holds for every model (section 1).
+#   [See one line](../../outputs/reference/lm_saliency/cpu/03_attribution/identity.csv).
+#
+# These are results of scale `cpu`, with one training run of each model. The page below shows the same steps at scale
+# `small`.
 
 # %% [markdown] tags=["slide"]
 # ## You will see
 #
 # - why one backward pass serves both classes, and what that means for the plain gradient;
-# - how far Integrated Gradients is from adding up, in the standard form and in the released one;
-# - why *is*, and why *is* rather than *are*, for any next word of any language model;
-# - the same sentence through many pairs of eyes.
+# - the methods as captum defines them, then ours, with the same numbers;
+# - how far the scores of Integrated Gradients are from adding up, in the standard form and in the released one;
+# - the question "why *is*, rather than *are*?" for any next word of any language model.
 #
 # **You can then** say why two classes share one gradient, write Integrated Gradients, and check that it adds up.
 # **You need** [stage 2](02_training.ipynb), and what a gradient is. **Time:** 15 minutes to read, half a minute to
-# run, 15 minutes for the exercises.
+# run, [15 minutes for the exercises](../../docs/course/exercises/lm_saliency.md#03-attribution).
 #
 # | in | out (in this stage's output folder) |
 # |---|---|
-# | `sets.parquet` of stage 1; models and probes of stage 2 | `lines.parquet`, `pairs.parquet`, `agreement.parquet`: for each set, model and method what stage 4 needs of each line |
+# | `sets.parquet` of stage 1; models and probes of stage 2 | `lines.parquet`, `pairs.parquet`, `agreement.parquet`: what stage 4 needs of each line |
 # | | `shown.parquet`: scores of a few lines |
-# | | `chosen`, `completeness`, `identity`, `next_word`, `side_by_side` (`.csv`), one figure |
+# | | `chosen`, `completeness`, `draws`, `identity`, `next_word`, `side_by_side` (`.csv`), one figure |
 
 # %%
 import lib.same_numbers  # first: the same instructions on every processor
 
-import matplotlib.pyplot as plt
+import captum.attr
 import numpy as np
 import pandas as pd
+import torch
 
 from lib.attribution.next_word import explain_next_word, next_word_batch
 from lib.core.files import save_parquet
 from lib.core.notebooks import show_source
 from lib.core.seeds import set_up
 from lib.core.stage import open_stage
-from lib.plots import STYLE
-from lib.studies.lm_saliency.explanations import NAMED, Explanations, choose
-from lib.studies.lm_saliency.items import check_saliency
-from lib.studies.lm_saliency.lines import span_tokens
-from lib.studies.lm_saliency.probe_saliency import (
-    BASELINES,
-    SaliencySettings,
-    baseline_saliency,
-    margin_gradient,
-    probe_saliency,
-)
+from lib.plots import plot_words
+from lib.studies.lm_saliency import explanations as explained
+from lib.studies.lm_saliency import items, lines
+from lib.studies.lm_saliency import probe_saliency as saliency
 
 # %% [markdown]
 # ## Settings
 #
-# `methods` are explained for the full models, `student_methods` for the students. The names: *V*, *SG*, *IG*
-# are the paper's, composed as gradient times input; *+VN* composes by the size of the gradient; *IG
-# released* is the code's variant and *SG norm* the noise that the paper's text describes. *Contrastive*, *Erasure*
-# and *LIME* are for comparison and come from the methods that all studies share.
+# What is explained is a [probe](../../docs/glossary.md): the two-class layer that stage 2 put on each language model. A
+# *student* is the smaller model that imitates it. A *template* is a group of lines that differ in their nouns alone
+# (stage 1). The methods have short names, which all tables of this study use:
+#
+# | name | method |
+# |---|---|
+# | V, SG, IG | plain gradient, SmoothGrad, Integrated Gradients, each times the input, as in the paper |
+# | V+VN, SG+VN | the size of the gradient (its *vector norm*) instead of gradient times input |
+# | IG released | IG as the authors' code computes it |
+# | SG norm | SG with the noise that the paper's text describes; the authors' code uses another one |
+# | Contrastive, Erasure, LIME | for comparison, from the methods that all studies share |
 
 # %% tags=["parameters"]
 scale = "small"  # which settings: small, cpu or paper; names the output folder
 seed = 0  # for all draws of this stage
 n_threads = 1  # CPU threads
 device = "auto"  # auto, cpu or cuda
-reuse_units = False  # take finished models from, and publish them to, outputs/reference; scores stay with the run
+reuse_units = False  # read finished numbers from outputs/reference, publish new ones
 methods = [
     "V",
     "SG",
@@ -99,16 +119,19 @@ consistency_methods = [
     "Erasure",
     "LIME",
 ]  # methods whose explanations of two lines of a template are compared
-student_methods = ["V", "SG", "IG"]  # for the students and for the models of the sweep
+# for the students and for the models of the sweep
+student_methods = ["V", "SG", "IG"]
 # words of a set that are explained, about; spread over its templates (0: all)
 n_words = 400
 n_samples = 12  # SmoothGrad: N, noisy copies of a line
 noise = 0.15  # SmoothGrad: sigma, noise in units of the embeddings' range
 n_steps = 20  # Integrated Gradients: points on the path
 n_lime = 30  # LIME: altered copies of a line
-sweep_tasks = ["number", "gender"]  # what the models of the sweep are probed for
+# what the models of the sweep are probed for
+sweep_tasks = ["number", "gender"]
 sweep_samples = 12  # SmoothGrad: N for a model of the sweep
-sweep_steps = 20  # Integrated Gradients: points on the path for a model of the sweep
+# Integrated Gradients: points on the path for a model of the sweep
+sweep_steps = 20
 
 # %% [markdown]
 # | symbol | meaning | here |
@@ -123,104 +146,183 @@ sweep_steps = 20  # Integrated Gradients: points on the path for a model of the 
 # %%
 stage = open_stage("lm_saliency", scale, "03_attribution")
 set_up(seed, n_threads)
-explanations = Explanations(stage, globals())
+explanations = explained.Explanations(stage, globals())
 sets, trained = explanations.sets, explanations.models
 architectures_here = list(trained["architecture"].unique())
-print(
-    len(trained), "probes;", {name: len(rows) for name, rows in sets.items()}, "lines"
-)
+print(len(trained), "probes")
+print({name: len(rows) for name, rows in sets.items()}, "lines")
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## 1 · One line by hand: two classes, one gradient
 #
 # The paper explains the *log-probability* of a class. With two classes everything depends on the margin $d$:
 #
 # $$\log p(1) = -\log(1 + e^{-d}), \qquad \nabla \log p(1) = (1-p)\,\nabla d, \qquad \nabla \log p(0) = -p\,\nabla d .$$
 #
-# So the plain gradients of the two classes differ by a negative factor and nothing else. For the line *the
-# author that the taxi drivers like* we expect, for V, scores of class 0 that are $-p/(1-p)$ times those of
-# class 1, exactly.
+# So the gradients of the two classes differ by a negative factor, and by nothing else.
+#
+# **Stop and guess.** For *plural*, the plain gradient gives *drivers* a positive score. Can it give *drivers* a positive
+# score for *singular* too?
 
 # %%
 probe = explanations.probe("Transformer", "full", "number")
 line = "the author that the taxi drivers like".split()
-v = probe_saliency(probe, [line], SaliencySettings("V"))[0]
+v = saliency.probe_saliency(probe, [line], saliency.SaliencySettings("V"))[0]
 factor = v.probability / (1 - v.probability)
 assert np.allclose(v.scores[0], -factor * v.scores[1], rtol=1e-3, atol=1e-6)
 by_hand = pd.DataFrame({"word": line, "singular": v.scores[0], "plural": v.scores[1]})
 print(len(line), "words, two classes, one gradient")
 
 # %% [markdown]
-# The assert has compared the two columns of this table.
+# The two columns of scores:
 
-# %% tags=["nbval-ignore-output"]
-stage.table("identity", by_hand, 4)
+# %% tags=["nbval-ignore-output", "slide"]
+stage.table("identity", by_hand, 4).set_index("word")
 
-# %% [markdown]
-# This decides how the paper's tables can look: under V the *alternative* scenario repeats the *expected* one.
-# Only methods that average over points of different confidence can say something else.
+# %% [markdown] tags=["slide"]
+# No: the scores for class 0 (singular) are those for class 1 times $-p/(1-p)$, a negative number. So V gives the same
+# information whichever answer is explained. Other methods average the gradient over several points.
+# There $p$ differs from point to point, and with it the factor, so the scores for the two answers can differ by more. The
+# next two methods are of this kind.
 #
 # ## 2 · Three methods
 #
-# With $\psi$ summed over the embedding (gradient times input):
+# A score is summed over the coordinates of the embedding $\mathbf{x}$ (*gradient times input*):
 #
-# $$\psi_V = \mathbf{x}\cdot\nabla f(\mathbf{x}), \qquad \psi_{SG} = \mathbf{x}\cdot\frac1N\sum_{n}\nabla f(\mathbf{x}+\varepsilon_n), \qquad \psi_{IG} = (\mathbf{x}-\mathbf{x}')\cdot\frac1n\sum_{k=1}^{n}\nabla f(\tfrac{k}{n}\mathbf{x}) .$$
+# $$\psi_V = \mathbf{x}\cdot\nabla f(\mathbf{x}), \qquad \psi_{SG} = \mathbf{x}\cdot\frac1N\sum_{n}\nabla f(\mathbf{x}+\varepsilon_n), \qquad \psi_{IG} = (\mathbf{x}-\mathbf{x}')\cdot\frac1n\sum_{k=1}^{n}\nabla f(\mathbf{x}' + \tfrac{k}{n}(\mathbf{x}-\mathbf{x}')) .$$
 #
-# SG takes the gradient at noisy points and multiplies it with the clean embedding. The code below is all of
-# it: which points, which weights, one backward pass, two classes.
+# SG averages the gradient at noisy copies of the line. IG averages it along a straight path from an empty line
+# $\mathbf{x}'$, whose embeddings are zero. The library captum serves as the definition of V and IG; our code must give
+# the same numbers. (SG draws random numbers, so our tests compare it.)
+
 
 # %%
-show_source(margin_gradient)
-show_source(SaliencySettings)
+def log_p(embeddings):
+    """The log-probabilities of both classes, from embeddings."""
+    mask = torch.ones(embeddings.shape[:2], dtype=torch.long, device=x.device)
+    return probe.logits(embeddings, mask).log_softmax(-1)
+
+
+ids = torch.tensor([probe.encode([line])[0].ids], device=explanations.device)
+x = probe.embed(ids).detach().requires_grad_()
+empty = probe.embed(probe.reference_ids(ids)).detach()
+by_captum = {
+    "V": captum.attr.InputXGradient(log_p).attribute(x, target=1),
+    "IG": captum.attr.IntegratedGradients(log_p).attribute(
+        x, empty, target=1, n_steps=n_steps, method="riemann_right"
+    ),
+}
+for name, theirs in by_captum.items():
+    chosen = explanations.settings_of(name)
+    ours = saliency.probe_saliency(probe, [line], chosen)[0].scores[1]
+    words_only = theirs.sum(-1)[0, 1:].detach().cpu()  # the first is the begin word
+    assert np.allclose(words_only, ours, rtol=1e-3, atol=1e-5)
+print("captum and ours agree for", *by_captum)
 
 # %% [markdown]
-# The names of this study's tables, as settings. *V*, *V+VN* and the like need the same gradients, so those are
-# computed once for all of them.
+# Our code gets both classes from one backward pass: one at each noisy copy for SG, and one at each point of the path for
+# IG. Methods that need the same gradients share them.
 
 # %%
-show_source(Explanations.settings_of)
-settings_of = explanations.settings_of
-assert (
-    settings_of("V+VN").method == "V" and settings_of("IG released").path == "released"
-)
-NAMED
+show_source(saliency.margin_gradient)
+show_source(saliency.SaliencySettings)
+released = explanations.settings_of("IG released")
+assert (explanations.settings_of("V+VN").method, released.path) == ("V", "released")
+explained.NAMED
 
 # %% [markdown]
-# Three more, for comparison. *Contrastive* explains the margin itself: why this class rather than the other? For two
-# classes that is V without the factor of section 1. *Erasure* takes one word out (its embedding becomes zero) and
-# watches the log-probability; *LIME* takes out several at a time and fits a line. On the example, contrastive scores
-# must be V's up to one factor.
+# Three more methods are computed for comparison. *Contrastive* explains the margin: why this class rather than the other?
+# With two classes its scores equal those of V up to a factor, as the assert checks. *Erasure* sets the embedding of one
+# word to zero and measures the change of the log-probability. *LIME* removes several words at a time and fits a linear
+# model.
 
 # %%
-contrast = baseline_saliency(probe, [line], "Contrastive")[0]
+contrast = saliency.baseline_saliency(probe, [line], "Contrastive")[0]
 assert np.allclose(v.scores[1], contrast.scores[1] / (1 + factor), rtol=1e-3, atol=1e-6)
-print(", ".join(f"{name} is {method}" for name, (method, _) in BASELINES.items()))
+print(", ".join(f"{name} is {m}" for name, (m, _) in saliency.BASELINES.items()))
+
+# %% [markdown] tags=["slide"]
+# ## 3 · One line, many explanations
+#
+# Does *author* get a positive score for *singular*, and *drivers* a negative one? We explain the line of section 1 in
+# each full model by four methods. Each explanation is divided by its largest absolute score.
+
+# %% tags=["nbval-ignore-output"]
+shown = []
+for architecture in architectures_here:
+    model = explanations.probe(architecture, "full", "number")
+    for method in ("V", "SG", "IG", "Erasure"):
+        one = (
+            saliency.baseline_saliency(model, [line], method)
+            if method in saliency.BASELINES
+            else saliency.probe_saliency(
+                model, [line], explanations.settings_of(method)
+            )
+        )[0]
+        scores = one.scores[0]
+        shown.append([f"{architecture} {method}", *(scores / np.abs(scores).max())])
+columns = ["explanation", *[f"{i} {word}" for i, word in enumerate(line)]]
+side_by_side = pd.DataFrame(shown, columns=columns)
+assert len(stage.table("side_by_side", side_by_side, 2)) == len(shown)
 
 # %% [markdown]
-# ## 3 · Does IG add up?
+# Orange words have a positive score for *singular*, violet words a negative one. V is the plain gradient, SG SmoothGrad
+# and IG Integrated Gradients.
+
+# %% tags=["slide"]
+roles = {"author": "cue", "drivers": "attractor"}
+rows = pd.DataFrame(
+    {
+        "heading": side_by_side["explanation"].str.rpartition(" ")[0],
+        "label": side_by_side["explanation"].str.rpartition(" ")[2],
+        "words": [line] * len(side_by_side),
+        "scores": side_by_side.iloc[:, 1:].to_numpy(float).tolist(),
+        "marks": [[roles.get(word, "") for word in line]] * len(side_by_side),
+    }
+)
+n_ahead = int((side_by_side["1 author"] > side_by_side["5 drivers"]).sum())
+figure, _ = plot_words(
+    rows,
+    marks={"cue": "cue: asks for is", "attractor": "attractor: asks for are"},
+    toward="speaks for singular",
+    title=f"The cue is ahead of the attractor in {n_ahead} of {len(rows)} explanations",
+    digits=1,
+)
+stage.figure("side_by_side", figure)
+
+# %% [markdown] tags=["slide"]
+# *Reading it.* In the LSTM *author* is never clearly positive; in the Transformer it is for three of four methods. There
+# all four give *drivers* a negative score; in the QRNN only IG does. The methods differ within a model, and each method differs between models. Often the darkest word is
+# neither of the two nouns. One line proves nothing; stage 4 counts over all of them.
+#
+# ## 4 · Does Integrated Gradients add up?
 #
 # ![The score on the way from an empty sentence to the real one rises by 1.00. The slopes at the middle of 3 equal steps, laid end to end, reach 1.34. The gap is +0.34; more steps make it smaller.](../../docs/schematics/integrated_gradients.svg)
 #
-# The scores of Integrated Gradients should sum to $f(\mathbf{x}) - f(\mathbf{x}')$. The released code
-# differentiates with respect to a gate that shares its place with the path factor $\alpha$, so every term
-# carries an extra $\alpha$, and the sum is another number. The gap is the mean over 25 lines of |sum of
-# scores - difference|.
+# The picture takes the slopes at the middle of the steps, which is easier to draw. Our formula in section 2, and the code,
+# take them at the right end of each step. With more steps both come to the same sum.
+#
+# The scores should sum to $f(\mathbf{x}) - f(\mathbf{x}')$, the rise of the log-probability from the empty line to the
+# real one. The authors' code multiplies every gradient once more by its place $\tfrac{k}{n}$ on the path. So gradients
+# near the empty line count less, and the sum changes.
+#
+# **Stop and guess.** Which of the two gaps closes with more steps?
 
 
 # %%
 def gap(path, steps):
-    """Mean absolute gap of completeness over every 260th line of Syneval, for class 1."""
-    found = probe_saliency(probe, few, SaliencySettings("IG", n_steps=steps, path=path))
-    return np.mean(
-        [
-            abs(one.scores[1].sum() - true.scores[1].sum())
-            for one, true in zip(found, fine)
-        ]
-    )
+    """Mean |sum of scores - rise| over every 260th line of Syneval, for class 1."""
+    chosen = saliency.SaliencySettings("IG", n_steps=steps, path=path)
+    found = saliency.probe_saliency(probe, few, chosen)
+    sums = np.array([one.scores[1].sum() for one in found])
+    return np.abs(sums - rises).mean()
 
 
 few = sets["Syneval"]["prefix"].tolist()[::260]
-fine = probe_saliency(probe, few, SaliencySettings("IG", n_steps=500))
+finest = saliency.SaliencySettings("IG", n_steps=500)
+rises = np.array(
+    [one.scores[1].sum() for one in saliency.probe_saliency(probe, few, finest)]
+)
 gaps = pd.DataFrame(
     [
         (path, steps, gap(path, steps))
@@ -231,271 +333,205 @@ gaps = pd.DataFrame(
 )
 standard = gaps[gaps["path"] == "standard"]["gap"].to_numpy()
 assert standard[-1] < standard[0] and standard[-1] < gaps["gap"].iloc[-1], (
-    f"the gaps are {gaps['gap'].round(4).tolist()}; train the model longer in 02 (lm_share)"
+    f"the gaps are {gaps['gap'].round(4).tolist()}; "
+    "train the model longer in 02 (lm_share)"
 )
 
 # %% [markdown]
-# The difference itself is taken from a path of 500 points; the tests compare it with the model's own
-# values.
+# The reference is not an independent number here: the rise is IG's own sum of scores with 500 steps. Our tests compare
+# that sum with the difference of the model's own log-probabilities.
 
-# %% tags=["nbval-ignore-output"]
-stage.table("completeness", gaps, 4)
+# %% tags=["nbval-ignore-output", "slide"]
+stage.table("completeness", gaps, 4).pivot(index="path", columns="steps", values="gap")
 
-# %% [markdown]
-# *Reading it.* More points close the gap of the standard form. The gap of the released form stays: it is
-# another quantity, not a coarser estimate of the same one.
+# %% [markdown] tags=["slide"]
+# *Reading it.* More steps close the gap of the standard form. The gap of the released form stays, because its sum
+# approximates a different integral.
 #
-# ## 4 · Any next word, not only a class
+# ## 5 · Why *is*, rather than *are*?
 #
-# `explain_next_word` does the same for a chosen next word of a language model, ours or one of Hugging Face: *after
-# "the author that the guards like", why "is"?* With a *foil* the question is contrastive (Yin and Neubig 2022): why
-# *is* rather than *are*? What speaks for both words alike cancels.
+# So far we explained a probe. `explain_next_word` explains the probability of any next word in any language model, ours
+# or one of Hugging Face. With a *foil*, a second word, the question is contrastive (Yin and Neubig 2022): why *is* rather
+# than *are*? Equal contributions to both words cancel.
 
 # %%
 show_source(explain_next_word)
 words = "the author that the guards like".split()
-answers = {
-    name: explain_next_word(
-        probe.lm,
-        probe.vocabulary,
-        words,
-        "is",
-        foil,
-        settings={"n_steps": 10 * n_steps},
-    )
-    for name, foil in (("is", None), ("is, not are", "are"))
-}
-table = pd.DataFrame(
-    {"word": words} | {name: found["score"] for name, found in answers.items()}
-)
+table = pd.DataFrame({"word": words})
+for name, foil in (("is", None), ("is, not are", "are")):
+    more = {"n_steps": 10 * n_steps}
+    asked = probe.lm, probe.vocabulary, words, "is", foil
+    table[name] = explain_next_word(*asked, settings=more)["score"]
 batch = next_word_batch(probe.lm, probe.vocabulary, words, "is")
-change = float(
-    batch.score(batch.embeddings, batch.mask) - batch.score(batch.baselines, batch.mask)
+before, after = (
+    float(batch.score(embeddings, batch.mask))
+    for embeddings in (batch.baselines, batch.embeddings)
 )
-assert abs(table["is"].sum() - change) < 0.05 * max(1, abs(change))
+assert abs(table["is"].sum() - (after - before)) < 0.05 * max(1, abs(after - before))
 
 # %% [markdown]
-# The assert: scores of Integrated Gradients add up to what the prefix changes in the log-probability of *is*. A
-# positive score speaks for *is*, in the last column for *is* and against *are*.
+# The first column adds up to the rise of the log-probability of *is* from the empty prefix to this one. In the second, a
+# positive score is evidence for *is* and against *are*.
 
-# %% tags=["nbval-ignore-output"]
-stage.table("next_word", table, 3)
+# %% tags=["nbval-ignore-output", "slide"]
+stage.table("next_word", table, 3).set_index("word").rename(
+    columns={"is": "why is?", "is, not are": "why is rather than are?"}
+)
 
 # %% [markdown]
-# ## 5 · The lines that are explained
+# *Reading the table.* In the first column *that* gets 5.8, more than all words together (4.5). But *that* makes *is* and
+# *are* likelier alike: against *are*, only .35 is left. *author* gets as much, and *guards* speaks for *are*.
 #
-# The same share of every template, but at least two lines of each (input consistency compares lines of one
-# template); where that is too much, fewer templates. Drawn once and the same for all models.
-
-# %%
-show_source(choose)
-
-# %% [markdown]
-# A cue that the vocabulary does not know carries no number and no gender.
+# ## 6 · All models, all methods, many lines
+#
+# About `n_words` words of each set are explained. Every template contributes the same share of its lines, and at least
+# two, because stage 4 compares lines of one template. Where two of each would exceed `n_words`, some templates are left
+# out. The lines are drawn once, and are the same for all models. The next table counts *clusters*, too: lines that belong
+# together, such as those of one sentence frame or one document. Intervals resample clusters and not lines.
 
 
 # %%
 def unknown(rows):
-    """The share of cue and attractor words that the vocabulary does not know: they carry no number and no gender."""
-    words = [
+    """The share of cues and attractors that the vocabulary does not know."""
+    nouns = [
         row["prefix"][i]
         for row in rows.to_dict("records")
-        for i in span_tokens([*row["cues"], *row["attractors"]])
+        for i in lines.span_tokens([*row["cues"], *row["attractors"]])
     ]
-    return np.mean([word.lower() not in probe.vocabulary.ids for word in words])
+    return np.mean([word.lower() not in probe.vocabulary.ids for word in nouns])
 
 
-# %% [markdown]
-# The last column warns where a test asks little:
-
-# %%
-lines = explanations.lines
+show_source(explained.choose)
+of_sets = explanations.lines
 table = pd.DataFrame(
     [
-        (
-            name,
-            len(rows),
-            rows["pattern"].nunique(),
-            rows["cluster"].nunique(),
-            unknown(rows),
-        )
-        for name, rows in lines.items()
-    ],
-    columns=["set", "lines", "templates", "clusters", "unknown"],
+        {
+            "set": name,
+            "lines": len(rows),
+            "templates": rows["pattern"].nunique(),
+            "clusters": rows["cluster"].nunique(),
+            "unknown": unknown(rows),
+        }
+        for name, rows in of_sets.items()
+    ]
 )
-stage.table("chosen", table, 3)
+stage.table("chosen", table, 3).set_index("set").rename(
+    columns={"unknown": "unknown nouns (share)"}
+)
 
 # %% [markdown]
-# ## 6 · The full run
+# A noun outside the vocabulary carries no number and no gender for the model. The larger the last column, the less a set
+# can test.
 #
-# Every probe, every method, both classes. The first scores are those of class 0 (singular, male), the second
-# those of class 1. Each set and model is a unit, kept when it is finished; units can also be made apart
-# (`touchstone unit`), and this notebook reads what is there. The paper's sweep leaves out Winobias, and so does ours.
+# Next we explain every line in every probe, with every method, for both classes. Stage 4 needs only a few numbers of each
+# explanation:
+#
+# - whether a line passes its test, and whether it would pass if the other answer were explained;
+# - the correlation of the scores of two lines of one template;
+# - the correlation of the scores of a line in a model and in its student.
+#
+# The next cell prints how much this is. *Sets in models* are the combinations of a set and a model that is probed for it.
+#
+# The scores themselves are kept for a few lines only. *IG shuffled* is a control: IG's scores in a random order.
 
 # %%
-show_source(Explanations.explained)
-
-# %% [markdown]
-# The scores of all words fill many megabytes. Stage 4 needs numbers of lines and of pairs of lines only, so these are
-# made here, unit by unit: does a line pass its test (and would it with the other answer), how alike are two lines of one
-# template, a line in a model and in its student. Of a few lines, chosen by their words alone, the scores are handed on.
-# *IG shuffled* is a control: IG's scores in another order.
-
-# %%
-show_source(Explanations.numbers)
+show_source(explained.Explanations.explained)
+show_source(items.check_saliency)
 found = explanations.collected()
 for name, table in found.items():
     save_parquet(table, stage.path(f"{name}.parquet"))
-print(
-    len(explanations.units),
-    "units,",
-    len(found["lines"]),
-    "explanations of",
-    sum(map(len, lines.values())),
-    "lines,",
-    len(found["pairs"]),
-    "pairs",
-)
+n_lines = sum(map(len, of_sets.values()))
+print(len(explanations.units), "sets in models,", n_lines, "lines,", end=" ")
+print(len(found["lines"]), "explanations,", len(found["pairs"]), "pairs")
 
-# %% [markdown]
-# Every score is a number, and the clean probability of a line is the same under every method: no method
-# decides its own scenario. A unit for which this does not hold is refused.
-
-# %%
-show_source(check_saliency)
-
-# %% [markdown]
-# ## 7 · Control: are scores about the words at all?
+# %% [markdown] tags=["slide"]
+# `check_saliency` raises an error if a score is not a number, or if methods report different answers of one model.
 #
-# If scores were noise, a line explained twice with fresh draws would disagree with itself. SmoothGrad draws;
-# two seeds must agree better than two different lines of the same length do. How well they agree with the number of
-# samples that the tables use is an error that no interval of stage 4 contains: `changed` is the share of lines where
-# the other draw puts the other noun on top.
+# ## 7 · Would another draw say the same?
+#
+# SmoothGrad adds random noise. We explain the same lines twice, with different noise, and correlate the scores. For
+# comparison, we correlate scores of different lines of the same length. `changed` is the share of lines in which the
+# second draw reverses the order of cue and attractor, and with it the verdict of stage 4. The intervals of stage 4 do not
+# include this uncertainty.
 
 # %%
-some = [row for row in sets["Syneval"].iloc[::40].itertuples() if len(row.prefix) == 6][
-    :40
-]
+syneval = sets["Syneval"].iloc[::40]
+some = [row for row in syneval.itertuples() if len(row.prefix) == 6][:40]
 
 
 def two_draws(architecture):
-    """How two draws of SmoothGrad agree: on the same line, on other lines, and in how many lines the other noun wins."""
-    scores = [
+    """How two draws of SmoothGrad agree, on the same line and on other lines."""
+    model = explanations.probe(architecture, "full", "number")
+    prefixes = [row.prefix for row in some]
+    first, second = (
         [
             one.scores[1]
-            for one in probe_saliency(
-                explanations.probe(architecture, "full", "number"),
-                [row.prefix for row in some],
-                SaliencySettings("SG", n_samples=n_samples, noise=noise, seed=s),
+            for one in saliency.probe_saliency(
+                model,
+                prefixes,
+                saliency.SaliencySettings(
+                    "SG", n_samples=n_samples, noise=noise, seed=draw
+                ),
             )
         ]
-        for s in (1, 2)
-    ]
-    wins = [
+        for draw in (1, 2)
+    )
+    wins = np.array(
         [
-            one[row.cues[0][0]] > one[row.attractors[0][0]]
-            for one, row in zip(part, some)
+            [one[row.cues[0][0]] > one[row.attractors[0][0]] for one in pair]
+            for pair, row in zip(zip(first, second), some)
         ]
-        for part in scores
-    ]
-    same = [np.corrcoef(a, b)[0, 1] for a, b in zip(*scores)]
-    other = [
-        np.corrcoef(a, b)[0, 1]
-        for a, b in zip(scores[0], scores[1][1:] + scores[1][:1])
-    ]
+    )
+    other = second[1:] + second[:1]
     return {
         "architecture": architecture,
         "samples": n_samples,
-        "same_line": np.mean(same),
-        "other_line": np.mean(other),
-        "changed": np.mean(np.array(wins[0]) != wins[1]),
+        "same_line": np.mean([np.corrcoef(a, b)[0, 1] for a, b in zip(first, second)]),
+        "other_line": np.mean([np.corrcoef(a, b)[0, 1] for a, b in zip(first, other)]),
+        "changed": np.mean(wins[:, 0] != wins[:, 1]),
     }
 
 
 # %% [markdown]
-# One row for each full model:
+# The table has one row for each full model, with correlations of scores and the share of lines that change.
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["nbval-ignore-output", "slide"]
 draws = pd.DataFrame([two_draws(architecture) for architecture in architectures_here])
 assert draws["same_line"].mean() > draws["other_line"].mean(), (
-    f"two draws agree no more than two lines do: {draws.to_dict('records')}; raise n_samples"
+    f"two draws agree no more than two lines do: {draws.to_dict('records')}; "
+    "raise n_samples"
 )
-stage.table("draws", draws).round(3)
-
-# %% [markdown]
-# ## 8 · The figure: one line through many pairs of eyes
-#
-# Red speaks for *singular*, blue against it; each row is scaled to its largest score. The cue is *author*,
-# the attractor *drivers*.
-
-# %% tags=["nbval-ignore-output"]
-shown = []
-for architecture in architectures_here:
-    model = explanations.probe(architecture, "full", "number")
-    for method in ("V", "SG", "IG", "Erasure"):
-        one = (
-            baseline_saliency(model, [line], method)
-            if method in BASELINES
-            else probe_saliency(model, [line], settings_of(method))
-        )[0]
-        scores = one.scores[0]
-        shown.append([f"{architecture} {method}", *(scores / np.abs(scores).max())])
-side_by_side = pd.DataFrame(
-    shown, columns=["explanation", *[f"{i} {word}" for i, word in enumerate(line)]]
+stage.table("draws", draws).set_index("architecture").rename(
+    columns={
+        "same_line": "same line",
+        "other_line": "other line",
+        "changed": "changed lines",
+    }
 )
-stage.table("side_by_side", side_by_side, 2)
 
-# %% [markdown]
-# The figure shows this table.
-
-# %%
-values = side_by_side.iloc[:, 1:].to_numpy(float)
-with plt.rc_context(STYLE | {"axes.grid": False}):
-    figure, ax = plt.subplots(figsize=(7, 4.4), layout="constrained")
-    image = ax.imshow(values, cmap="RdBu_r", vmin=-1, vmax=1, aspect="auto")
-    for (row, column), value in np.ndenumerate(values):
-        ax.text(
-            column,
-            row,
-            f"{value:.1f}",
-            ha="center",
-            va="center",
-            fontsize=8,
-            color="white" if abs(value) > 0.6 else "black",
-        )
-    ax.set(
-        xticks=range(len(line)),
-        yticks=range(len(values)),
-        yticklabels=side_by_side["explanation"],
-    )
-    ax.set_xticklabels(
-        [f"[{w}]" if w == "author" else f"({w})" if w == "drivers" else w for w in line]
-    )
-    figure.colorbar(image, label="score / largest of the row")
-stage.figure("side_by_side", figure)
-
-# %% [markdown]
-# [word] is the cue and (word) the attractor. A plausible explanation of *singular* is red at the first and
-# blue at the second.
+# %% [markdown] tags=["slide"]
+# *Reading it.* Two draws for the same line correlate more strongly than two different lines do. But different lines of
+# one length correlate strongly too: much of a score depends on the position, and not on the word.
 #
 # ## What could be wrong
 #
-# - **The begin word.** Our sequences begin with the end-of-sentence word, which every prefix shares. It keeps
-#   its embedding on the path of IG, so the scores of the words add up to what the words contribute.
-# - **The zero embedding** is no neutral word. A model may read something into it, and IG explains the way from
-#   there to the sentence.
-# - **Few samples.** N and n are smaller here than in the paper (30 and 100); section 7 says what that costs.
-# - **Where the noise goes.** With adaptive inputs the released code draws SmoothGrad's noise for each frequency band
-#   before the projection; here it is added to the projected embeddings.
-# - **Unknown words** among cues and attractors (`unknown`, section 5) are noise in the tests of stage 4.
+# - **The begin word.** Our sequences begin with the end-of-sentence word, which every prefix shares. The path of IG never
+#   sets its embedding to zero. So it gets no score, and the whole rise is divided among the words of the line.
+# - **The zero embedding** is not a neutral word. A model may treat it as meaningful, and IG explains the difference from
+#   it.
+# - **Few samples.** The paper takes 30 noisy copies and 100 steps; `small` takes fewer. Section 4 shows the effect for
+#   IG, section 7 for SG.
+# - **Where the noise goes.** Models with shorter vectors for rare words (`cutoffs`) project them to one size. The authors' code
+#   adds noise before that projection, ours after it.
 # - **Models that have not learnt the task** are explained as well. Stage 4 leaves them out of rankings.
 #
 # ## Try it
 #
-# - Set `n_samples = 60`: how many verdicts does another draw change then (section 7)?
-# - Explain another next word in section 4, or another method: `explain_next_word(..., method="Erasure")` says what is
-#   wrong, and *Occlusion* is what it is called there.
+# - Set `n_samples = 60`: how many lines does another draw change then (section 7)?
+# - Explain another next word in section 5, or use another method: `explain_next_word(..., method="Occlusion")`.
 # - Replace the line of section 1 by one of yours, made of words that the model knows.
+#
+# Exercises with checks: [page](../../docs/course/exercises/lm_saliency.md#03-attribution).
 
 # %%
 stage.close(globals())
@@ -503,8 +539,8 @@ stage.close(globals())
 # %% [markdown]
 # ## Hand-over
 #
-# The tables of lines and pairs hold what is needed of all scores. [04_metrics](04_metrics.ipynb) asks whether they are plausible, whether
-# they stay the same where the model's reason stays the same, and how much of a difference is noise.
+# [04_metrics](04_metrics.ipynb) measures whether the explanations are plausible, and whether they stay the same where the
+# model's reason does.
 
 # %% [markdown] tags=["exercise"]
 # ## Exercises

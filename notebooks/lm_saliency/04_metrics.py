@@ -13,107 +13,123 @@
 # %% [markdown] tags=["slide"]
 # # lm_saliency, stage 4 of 5: are the explanations plausible, and are they faithful?
 #
-# previous: [03_attribution](03_attribution.ipynb) · next: [05_figures](05_figures.ipynb)
+# previous: [03_attribution](03_attribution.ipynb) · the study: [README](README.md) · next: [05_figures](05_figures.ipynb)
 #
-# *Plausible*: does the explanation name the words that grammar names? *Faithful*: does it stay the same where
-# the model's reason should stay the same, when a noun is replaced by another of its kind, or the model by its
-# student?
+# *Plausible* explanations point at the words that grammar points at. *Faithful* ones stay the same as long as the model's
+# reason does. We test that by exchanging a noun for another of its kind, and a model for its student.
+#
+# ## What we found
+#
+# - **In real sentences Integrated Gradients is ahead of a simple rule, but we cannot be sure.** It passes
+#   74 %<!-- lm_saliency/cpu/04_metrics/plausibility[dataset=EWT, scheme=Transformer, size=full, method=IG].all --> of the
+#   lines of EWT. The rule *nearest noun* passes
+#   68 %<!-- lm_saliency/cpu/04_metrics/floors[dataset=EWT, scheme=Transformer].nearest -->, a share inside the method's
+#   95 % interval. [See the figure](../../outputs/reference/lm_saliency/cpu/04_metrics/plausibility.png).
+# - **On the paper's templates our models answer *singular* nearly always.** None answers *plural* in more than
+#   8 %<!-- max lm_saliency/cpu/04_metrics/answers[dataset=Syneval].says_1 --> of the lines of Syneval. Such an answer
+#   depends on no noun. [See the table](../../outputs/reference/lm_saliency/cpu/04_metrics/answers.csv).
+# - **A few printed numbers contradict each other.** In
+#   4<!-- count lm_saliency/cpu/04_metrics/integrity[adds_up=False] --> of
+#   60<!-- count lm_saliency/cpu/04_metrics/integrity --> printed cells, the overall share is not the weighted mean of its
+#   two parts. [See which](../../outputs/reference/lm_saliency/cpu/04_metrics/integrity.csv).
+#
+# These are results of scale `cpu`, with one training run of each model. The page below runs at scale `small`.
 
 # %% [markdown] tags=["slide"]
 # ## You will see
 #
-# - the plausibility test, in both of its scenarios, beside rules that look at no model;
-# - why it does not matter which pronoun is called expected, and what to look at instead;
-# - two consistencies, and why one of them cannot tell the scenarios apart under V, the plain gradient (SG: SmoothGrad, IG: Integrated Gradients);
-# - the paper's claims with a verdict each, and three cells of its Table 3 that contradict their own parts.
+# - the plausibility test, for right and for wrong answers, beside two simple rules;
+# - why there is nothing to explain in an answer that never changes;
+# - two tests of faithfulness, and why high values can mean little.
 #
-# **You can then** compute plausibility in both scenarios, and judge it beside a rule of positions. **You need**
-# [stage 3](03_attribution.ipynb), and what a correlation is. **Time:** 25 minutes to read, under a minute to run, 15
-# minutes for the exercises.
+# **You can then** compute plausibility, and judge it beside a rule that never looks at the model. **You need**
+# [stage 3](03_attribution.ipynb), and what a correlation is. **Time:** 25 minutes to read, under a minute to run, [15 minutes for the exercises](../../docs/course/exercises/lm_saliency.md#04-metrics).
 #
 # | in | out (in this stage's output folder) |
 # |---|---|
 # | `sets.parquet` (1), `probes`, `knowledge`, `sweep` (2), `lines`, `pairs`, `agreement`, `shown` (3) | `plausibility`, `input_consistency`, `model_consistency` (`.csv`): one row per set, model and method, with intervals |
-# | `material/paper_numbers.csv`, `material/claims.yaml` | `pronouns`, `groupings`, `sweep`, `examples`, `comparisons`, `integrity`, `claims` (`.csv`), one figure |
+# | `material/paper_numbers.csv`, `material/claims.yaml` | `answers`, `floors`, `pronouns`, `groupings`, `sweep`, `controls`, `examples`, `comparisons`, `integrity`, `claims` (`.csv`), one figure |
 
 # %%
 import lib.same_numbers  # first: the same instructions on every processor
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from lib.core.files import load_parquet, read_table
+from lib import stats
+from lib.core import files, paths
 from lib.core.notebooks import show_source
-from lib.core.paths import material
 from lib.core.seeds import set_up
 from lib.core.stage import open_stage
 from lib.metrics.plausibility import is_plausible, pearson, plausibility
-from lib.plots import COLOURS, STYLE
-from lib.stats import compare_all, estimates, judge_contrasts, read_claims, summarise
-from lib.studies.lm_saliency.items import SHUFFLED, lines_to_show, with_lines
+from lib.studies.lm_saliency import figures, items, printed
+from lib.studies.lm_saliency import lines as agreement_lines
 from lib.studies.lm_saliency.knowledge import right_answers
-from lib.studies.lm_saliency.lines import (
-    load_sets,
-    nearest_baseline,
-    random_baseline,
-    span_tokens,
-)
 from lib.studies.lm_saliency.released import template_groups
-from lib.studies.lm_saliency.text import CLASSES
 
 # %% [markdown]
 # ## Settings
 #
-# `unequal` says what becomes of two lines of one template that differ in length (*taxi driver* has two
-# words): `slots` compares them noun by noun and part by part, `skip` leaves the pair out, as the released
-# code does. `grouping` says what a template is: as in the paper, or as in the released scripts (section 4).
+# Two lines of one template can differ in length: *taxi driver* has two words. `unequal = "slots"` compares them slot by
+# slot, with one number for each noun and each part between nouns. `unequal = "skip"` leaves such pairs out, as the
+# authors' code does.
 
 # %% tags=["parameters"]
 scale = "small"  # which settings: small, cpu or paper; names the output folder
 seed = 0  # for all draws of this stage
 n_threads = 1  # CPU threads
 unequal = "slots"  # lines of one template but of unequal length: slots or skip
-grouping = "paper"  # templates of the input consistency: paper (24 and 254) or released (12 and the first 147)
-rarest = 0.1  # a model that gives one of its two answers to a smaller share of a set explains a constant there
+# templates of the input consistency: paper (24 of Syneval, 254 of Winobias) or released
+# (12, and the first 147)
+grouping = "paper"
+# a model that gives one of its two answers to a smaller share of a set explains a
+# constant there
+rarest = 0.1
 n_bootstrap = 1000  # resamples per interval
 alpha = 0.05  # level of the tests; the intervals have 1 - alpha
 
 # %% [markdown]
 # | symbol | meaning | here |
 # |---|---|---|
-# | $\psi$ | the saliency of a word | `class_0`, `class_1` |
-# | verum, malum | saliency for the class that the set expects, and for the other one | `verum`, `malum` |
-# | expected, alternative | the clean prediction is the expected class, or the other | `is_expected` |
-# | cluster | lines that share a template and the cue's noun (Syneval), a frame (Winobias), a sentence, a document | `sentence_idx` |
-# | learnt | the probe knows its task, and its answers on *this set* are no constant (section 2) | `learnt` |
+# | $\psi$ | the score of a word, for class 0 or class 1 | `class_0`, `class_1` |
+# | [expected](../../docs/glossary.md) (exp.) | lines in which the model answers as the set expects | `is_expected` |
+# | [alternative](../../docs/glossary.md) (alt.) | lines in which it gives the other answer | |
+# | verum, malum | correlations of the scores for the expected class, and for the other one | `verum`, `malum` |
+# | cluster | lines that are not independent: a template with its cue noun, a frame, a sentence, a document | `sentence_idx` |
 #
-# The unit of all statistics is the cluster: 6280 lines of Syneval rest on ten nouns a slot. Pairs of lines (section 4)
-# are drawn by template.
+# For intervals, whole clusters of lines are resampled, and whole templates for pairs of lines (section 4).
 
 # %%
 stage = open_stage("lm_saliency", scale, "04_metrics")
 set_up(seed, n_threads)
-sets = load_sets(stage.input("01_data_generation", "sets.parquet"))
-probes = pd.read_csv(stage.input("02_training", "probes.csv"))
-knowledge = pd.read_csv(stage.input("02_training", "knowledge.csv"))
+sets = agreement_lines.load_sets(stage.input("01_data_generation", "sets.parquet"))
+probes, knowledge = (
+    pd.read_csv(stage.input("02_training", f"{name}.csv"))
+    for name in ("probes", "knowledge")
+)
 explained = {
-    name: load_parquet(stage.input("03_attribution", f"{name}.parquet"))
+    name: files.load_parquet(stage.input("03_attribution", f"{name}.parquet"))
     for name in ("lines", "pairs", "agreement", "shown")
 }
-saliency = explained["lines"][explained["lines"]["method"] != SHUFFLED]
-numbers = read_table(material("lm_saliency") / "paper_numbers.csv")
+saliency = explained["lines"][explained["lines"]["method"] != items.SHUFFLED]
+folder = paths.material("lm_saliency")
+numbers = files.read_table(folder / "paper_numbers.csv")
 print(f"{len(saliency)} explanations, {len(numbers)} numbers of the paper")
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # ## 1 · One line by hand
 #
-# *The keys to the cabinet*, expected class plural; scores (0, 0.5, 0, 0, -0.2) for plural. The cue *keys* is
-# at 1, the attractor *cabinet* at 4. If the model answers *plural*, the line is in the expected scenario and
-# passes, for 0.5 > -0.2. If it answers *singular*, we look at the scores for singular, say (0, -0.5, 0, 0,
-# 0.2): the attractor should lead, and it does. With equal scores nothing passes.
+# *The keys to the cabinet ...* expects *plural*. The cue *keys* is at position 1, the attractor *cabinet* at 4. An
+# explanation for *plural* gives the scores (0, 0.5, 0, 0, -0.2).
+#
+# > Expected: the interpretation passes if $\max_{w \in \mathcal{C}} \psi(w) > \max_{w \in \mathcal{A}} \psi(w)$.
+# > Alternative: it passes if $\max_{w \in \mathcal{C}} \psi(w) < \max_{w \in \mathcal{A}} \psi(w)$. (section 3.1)
+#
+# **Stop and guess.** Suppose that the model answers *singular*, which is wrong. What should a good explanation of that
+# answer say? The singular noun *cabinet* misled the model, so now the attractor should lead.
 
 # %%
+show_source(is_plausible)
 plural, singular = [0, 0.5, 0, 0, -0.2], [0, -0.5, 0, 0, 0.2]
 assert is_plausible(plural, singular, [(1, 1)], [(4, 4)], is_expected=True)
 assert is_plausible(plural, singular, [(1, 1)], [(4, 4)], is_expected=False)
@@ -121,21 +137,13 @@ assert not is_plausible([0] * 5, [0] * 5, [(1, 1)], [(4, 4)], is_expected=True)
 print("three cases as expected")
 
 # %% [markdown]
-# ## 2 · Plausibility
-#
-# > Expected: the interpretation passes if $\max_{w \in \mathcal{C}} \psi(w) > \max_{w \in \mathcal{A}} \psi(w)$.
-# > Alternative: it passes if $\max_{w \in \mathcal{C}} \psi(w) < \max_{w \in \mathcal{A}} \psi(w)$. (section 3.1)
-
-# %%
-show_source(is_plausible)
-
-# %% [markdown]
-# Stage 3 has asked this of every explanation (`plausibility`). The statistics ask for a row, its cluster, its training seed and its model.
+# With equal scores nothing passes. Stage 3 applied this test to every explanation. The next cell adds each line's
+# scenario and cluster.
 
 
 # %%
 def with_ids(table):
-    """The columns that the statistics ask for."""
+    """The columns that intervals need: line, cluster, training and model."""
     ids = pd.factorize(table["dataset"] + " " + table["cluster"])[0]
     return table.assign(
         row_id=table["dataset"] + " " + table["line"].astype(str),
@@ -147,7 +155,7 @@ def with_ids(table):
 
 def judged(table):
     """Explanations with cluster and scenario of their lines."""
-    table = with_lines(table, sets)
+    table = items.with_lines(table, sets)
     says_1 = table["probability"] > 0.5
     return with_ids(table.assign(is_expected=says_1 == (table["tag"] == 1)))
 
@@ -155,15 +163,19 @@ def judged(table):
 passes = judged(saliency)
 print(len(passes), "explanations judged;", passes["sentence_idx"].nunique(), "clusters")
 
-# %% [markdown]
-# Before any explanation: does the model's answer depend on the line at all? A probe that always says *singular* is
-# right on half of Syneval, and its explanations explain a constant. So `says_1` is the share of lines where it says
-# plural (female), `right_0` and `right_1` the shares of each class where it says what is expected, and `balanced` their
-# mean, with an interval over clusters. A wrong answer is no reason to leave a model out: the alternative scenario was
-# made for it. A constant is: `constant` marks a model that gives one of its answers to less than a tenth of the lines
-# (`rarest`). A model has *learnt* a set where the interval of its AUC, on all lines, lies above one half (stage 2).
-# Where there is no AUC, `balanced` must lie above one half, and in a set of one class the probe must have learnt the task.
-# Explanations are ranked, and claims judged, where a model has learnt the set and is no constant.
+# %% [markdown] tags=["slide"]
+# ## 2 · Does the answer depend on the line at all?
+#
+# A probe that always answers *singular* is right on half of Syneval. But its answer depends on no noun, so there is
+# nothing to explain. Two questions come first.
+#
+# - Has the model **learnt the set**? The interval of its AUC must lie above one half (stage 2). The models of the sweep
+#   have no AUC; for them the interval of the balanced accuracy must. A set with one class has neither number; there the
+#   probe must have learnt its task.
+# - Is its answer a **constant**? Yes, if it gives one of its two answers to less than a tenth of the lines (`rarest`).
+#
+# Methods are ranked, and claims judged, only where a model has learnt the set and its answer is not constant. Wrong
+# answers are allowed: the alternative scenario is made for them.
 
 # %%
 of_model, both_sizes = (
@@ -183,7 +195,7 @@ answers["balanced"] = (
     / n_class
     / answers.groupby(of_model)["tag"].transform("nunique")
 )
-found = estimates(
+found = stats.estimates(
     answers, of_model, "balanced", n_bootstrap=n_bootstrap, alpha=alpha, seed=seed
 )
 known = answers.pivot_table(
@@ -197,7 +209,8 @@ known = known.join(
 ).reset_index()
 
 # %% [markdown]
-# In Winobias every line has class 1, so `right_0` is empty there.
+# The column `says_1` is the share of the answers *plural* or *female*. The column `balanced` is the mean of `right_0` and
+# `right_1`, the shares of right answers in each class.
 
 # %%
 probe_learnt = (
@@ -225,26 +238,37 @@ takes_part = known["learnt"] & ~known["constant"]
 is_learnt = known.assign(learnt=takes_part).set_index(of_model)["learnt"].to_dict()
 
 # %% [markdown]
-# One row for each set and model; the students and the sweep are in the file.
+# The full models ([answers.csv](../../outputs/reference/lm_saliency/small/04_metrics/answers.csv) has students and the
+# sweep):
 
 # %% tags=["nbval-ignore-output"]
 stage.table("answers", known)
-known[known["size"] == "full"].round(3)
+human = {"says_1": "says class 1", "auc": "AUC", "auc_low": "AUC, low end"}
+shown = known[known["size"] == "full"].set_index(["dataset", "scheme"])
+shown[["says_1", "balanced", "auc", "auc_low", "learnt", "constant"]].round(3).rename(
+    columns=human
+).head(12)
 
-# %% [markdown]
-# *Reading it.* Where `says_1` is near 0 or 1 a model gives one answer, whatever the line says. Its probe can know number
-# on ordinary text all the same, where the verb mostly follows its subject.
+# %% [markdown] tags=["slide"]
+# *Reading it.* One full model has learnt one set: the Transformer, the held-out number sentences. On Syneval the QRNN's
+# answer is constant. So below, only one row of each table is evidence about methods.
 #
-# The control that stands beside every number: the chance of random scores, and the rule *the last span is a cue*, on
-# the same lines. In an alternative line the attractor should lead, so there a rule passes where it fails otherwise:
-# the floor of *all* depends on what the model answers, line by line.
+# ## 3 · Plausibility, beside two rules
+#
+# How many lines do *random scores* and the rule *nearest noun* pass? In lines where the model gives the other answer, the
+# attractor should score higher. A rule that fails such a line in the expected scenario therefore passes it here, and the
+# reverse. So a rule's share depends on the model's answers.
 
-# %% tags=["nbval-ignore-output"]
+# %%
 lines = {
     name: sets[name].loc[sorted(part["line"].unique())]
     for name, part in passes.groupby("dataset", sort=False)
 }
-for rule, baseline in (("random", random_baseline), ("nearest", nearest_baseline)):
+rules = {
+    "random": agreement_lines.random_baseline,
+    "nearest": agreement_lines.nearest_baseline,
+}
+for rule, baseline in rules.items():
     values = {
         (name, i): value
         for name, rows in lines.items()
@@ -254,26 +278,20 @@ for rule, baseline in (("random", random_baseline), ("nearest", nearest_baseline
     answers[rule] = np.where(
         answers["is_expected"], answers[f"{rule}_exp"], 1 - answers[f"{rule}_exp"]
     )
-floors = (
-    answers[answers["size"] == "full"]
-    .groupby(["dataset", "scheme"], sort=False)
-    .agg(
-        lines=("line", "nunique"),
-        random_exp=("random_exp", "mean"),
-        nearest_exp=("nearest_exp", "mean"),
-        random=("random", "mean"),
-        nearest=("nearest", "mean"),
-    )
-    .reset_index()
+names = ["random_exp", "nearest_exp", "random", "nearest"]
+of_full = answers[answers["size"] == "full"].groupby(["dataset", "scheme"], sort=False)
+floors = of_full.agg(
+    lines=("line", "nunique"), **{name: (name, "mean") for name in names}
 )
-stage.table("floors", floors).round(3)
+floors = floors.reset_index()
 
 # %% [markdown]
-# Now the full table. What is not learnt is shown, and ranked nowhere.
+# The column `all` is the share of all lines that an explanation passes; `exp` and `alt` are the shares in the two
+# scenarios. So `all` is their mean, weighted by the numbers of lines. The assert checks this identity.
 
-# %%
+# %% tags=["nbval-ignore-output"]
 keys = ["dataset", "scheme", "size", "method"]
-overall = estimates(
+overall = stats.estimates(
     passes, keys, "passed", n_bootstrap=n_bootstrap, alpha=alpha, seed=seed
 )
 shares = (
@@ -294,42 +312,48 @@ table = overall[[*keys, "estimate", "low", "high", "n", "n_sentences"]].merge(
     shares, on=keys
 )
 table["learnt"] = [is_learnt[r.dataset, r.scheme, r.size] for r in table.itertuples()]
-assert np.allclose(
-    table["estimate"],
-    table["share_exp"] * table["exp"].fillna(0)
-    + (1 - table["share_exp"]) * table["alt"].fillna(0),
-)
-
-# %% [markdown]
-# The assert is the identity that the paper's Table 3 should obey as well: *all* is the mean of *exp.* and
-# *alt.*, weighted by how often each occurs. The full table is saved; here is *all* for the full models.
-
-# %% tags=["nbval-ignore-output"]
+of_parts = table["share_exp"] * table["exp"].fillna(0)
+of_parts += (1 - table["share_exp"]) * table["alt"].fillna(0)
+assert np.allclose(table["estimate"], of_parts)
 stage.table("plausibility", table.rename(columns={"estimate": "all"}))
 full = table[table["size"] == "full"]
-full.pivot_table(
-    index=["dataset", "scheme", "learnt"],
-    columns="method",
-    values="estimate",
-    sort=False,
-).round(3)
+print(len(full), "rows of full models")
 
 # %% [markdown]
-# *Reading it.* Compare with `random` and `nearest` of the same set and model first. A high number of a model that has
-# not learnt the set is no achievement.
+# Filled marks belong to models that have learnt the set.
+
+# %% tags=["slide"]
+drawn = full.rename(columns={"estimate": "all"})
+title = figures.plausibility_title(drawn, floors)
+stage.figure("plausibility", figures.plot_plausibility(drawn, floors, title))
+
+# %% [markdown]
+# The same numbers ([plausibility.csv](../../outputs/reference/lm_saliency/small/04_metrics/plausibility.csv) has every
+# method):
+
+# %% tags=["nbval-ignore-output"]
+stage.table("floors", floors)
+of_methods = full.pivot_table(
+    index=["dataset", "scheme"], columns="method", values="estimate", sort=False
+)
+of_rules = floors.set_index(["dataset", "scheme"])[["random", "nearest"]]
+shown = of_methods[["V", "SG", "IG"]].join(of_rules)
+shown.round(3).rename(
+    columns={"random": "random scores", "nearest": "nearest noun"}
+).head(12)
+
+# %% [markdown] tags=["slide"]
+# *Reading it.* For the one model that has learnt its set, all three methods pass far more lines than either rule. High
+# shares for the other models are no evidence.
 #
-# In Winobias the female pronoun counts as expected by decree. What if it were the male one? Then the man is the cue,
-# class 0 is verum, and every line changes its scenario. But the question that the line must answer stays the same,
-# word for word: *he was predicted; does the man score higher?* So `all` cannot change, and `exp` and `alt` trade
-# places. The asserts check it on the lines whose scores stage 3 handed on.
+# **Which pronoun is expected?** In Winobias the paper chooses the female one. With the male one, cues and attractors
+# change places, and expected answers become alternative ones. But the test of a line stays the same: if the model
+# predicts *he*, the man must score higher. So `all` cannot change, and `exp` and `alt` swap.
 
 # %%
 she = {"Winobias": sets["Winobias"]}
-he = {
-    "Winobias": she["Winobias"]
-    .assign(tag=0)
-    .rename(columns={"cues": "attractors", "attractors": "cues"})
-}
+other_way = {"cues": "attractors", "attractors": "cues"}
+he = {"Winobias": she["Winobias"].assign(tag=0).rename(columns=other_way)}
 few = explained["shown"][explained["shown"]["dataset"] == "Winobias"]
 ours, theirs = (plausibility(few, which) for which in (she, he))
 assert (ours["passed"] == theirs["passed"]).all() and len(few)
@@ -340,9 +364,8 @@ known = passes[
 turned = known.assign(is_expected=~known["is_expected"])
 
 # %% [markdown]
-# What does depend on the pronoun is how much each scenario counts in `all`: a probe that always says *he* is judged by
-# one scenario only. The mean of `exp` and `alt` counts both the same (`balanced`); where a scenario has fewer than
-# twenty lines (`n_exp`, `n_alt`) it is not known.
+# If a model nearly always answers *he*, `all` reflects one scenario only. Here `balanced` is the plain mean of `exp` and
+# `alt`. It is empty if a scenario has fewer than twenty lines, as everywhere here (for IG):
 
 # %% tags=["nbval-ignore-output"]
 pronouns = pd.concat(
@@ -367,21 +390,83 @@ pronouns = pd.concat(
     ],
     ignore_index=True,
 )
-pronouns["balanced"] = (
-    pronouns[["exp", "alt"]]
-    .mean(axis=1)
-    .where(pronouns[["n_exp", "n_alt"]].min(axis=1) >= 20)
-)
+enough = pronouns[["n_exp", "n_alt"]].min(axis=1) >= 20
+pronouns["balanced"] = pronouns[["exp", "alt"]].mean(axis=1).where(enough)
 stage.table("pronouns", pronouns)
-pronouns[pronouns["method"].isin(["V", "SG", "IG"])].round(3)
+of_ig = pronouns[pronouns["method"] == "IG"].drop(columns="method")
+of_ig.set_index(["scheme", "expected"]).round(3).rename(
+    columns={"n_exp": "lines, exp", "n_alt": "lines, alt"}
+)
+
+# %% [markdown] tags=["slide"]
+# ## 4 · Other nouns, the same reason
+#
+# ![The scores of 'the keys to the cabinet' are plausible, since the cue has 0.5 and the attractor -0.2; they are compared with those of a line with other nouns (input consistency, correlation 0.97) and with those of the same line in a student (model consistency, 0.85).](../../docs/schematics/consistency.svg)
+#
+# Lines of one template differ in their nouns alone, so the model's reason should be the same. Each later line of a
+# template is compared with its first line, by Pearson's correlation of the scores (section 3.2). This is
+# [input consistency](../../docs/glossary.md).
+
+# %%
+show_source(pearson)
+
+
+def compared(kind, how):
+    """The pairs of a grouping with their templates; under skip, equal lengths only."""
+    table = explained["pairs"]
+    table = table[table["grouping"] == kind]
+    names = table["dataset"].unique()
+    groups = pd.concat({name: template_groups(sets[name], kind) for name in names})
+    places = pd.MultiIndex.from_frame(table[["dataset", "line"]])
+    table = table.assign(cluster=groups.reindex(places).to_numpy())
+    return table[table["same_length"].astype(bool) | (how == "slots")]
+
+
+every_pair = with_ids(compared(grouping, unequal))
+pairs = every_pair[every_pair["method"] != items.SHUFFLED]
+unlike = 1 - pairs["same_length"].mean()
+print(f"{len(pairs)} pairs, {unlike:.3f} of them of unequal length")
 
 # %% [markdown]
-# ## 3 · What the plain gradient cannot say
+# The column `verum` correlates the scores for the expected class, `malum` those for the other class, each over all lines.
+# (The paper calls these *exp.* and *alt.* too, but they are not scenarios.)
+
+
+# %% tags=["nbval-ignore-output", "slide"]
+def both_sides(frame):
+    """Estimate and interval for verum and malum."""
+    settings = {"n_bootstrap": n_bootstrap, "alpha": alpha, "seed": seed}
+    found = [
+        stats.estimates(frame, keys, side, **settings).assign(side=side)
+        for side in ("verum", "malum")
+    ]
+    columns = [*keys, "side", "estimate", "low", "high", "n", "n_sentences"]
+    return pd.concat(found)[columns].reset_index(drop=True)
+
+
+def by_method(frame):
+    """Full models: V, SG and IG side by side, for both classes."""
+    part = frame[(frame["size"] == "full") & frame["method"].isin(figures.METHODS)]
+    return part.pivot_table(
+        index=["dataset", "scheme"],
+        columns=["method", "side"],
+        values="estimate",
+        sort=False,
+    )
+
+
+consistency = both_sides(pairs)
+stage.table("input_consistency", consistency)
+by_method(consistency).round(3)
+
+# %% [markdown] tags=["slide"]
+# *Reading it.* Correlations are highest on Winobias, which no full model has learnt. So consistency alone proves nothing:
+# scores that follow positions and ignore words are perfectly consistent.
 #
-# Stage 3 showed that V's two classes differ by a negative factor per line. Two things follow, and they must
-# hold exactly: with one cue and one attractor a line passes in both scenarios or in none; and correlations
-# of V are the same for verum and malum. The contrastive gradient is V without that factor, so it passes the same lines
-# (but for ties within rounding).
+# The two columns of V must be equal: its scores for the two classes differ by a negative factor (stage 3), which cancels
+# in a correlation. That factor reverses the order of cue and attractor, and the alternative scenario reverses the test.
+# So under V a line with one cue and one attractor passes for both answers or for neither. The contrastive gradient, V
+# without the factor, passes the same lines.
 
 # %%
 single = saliency[
@@ -396,92 +481,30 @@ assert of_contrast.empty or (of_v == of_contrast.reindex(of_v.index)).mean() > 0
 print(len(single), "lines: the same in both scenarios")
 
 # %% [markdown]
-# ## 4 · Input consistency
-#
-# Lines of one template differ in their nouns alone; the model's reason should be the same. Each later line
-# of a template is compared with its first line: Pearson's correlation of the scores, position by position,
-# averaged over pairs (section 3.2). As in the released code, what is below one per cent of a line's largest
-# score counts as zero.
-
-# %%
-show_source(pearson)
-
-
-def compared(kind, how):
-    """The pairs of a grouping, with the templates that they belong to; unequal ones go under skip."""
-    table = explained["pairs"]
-    table = table[table["grouping"] == kind]
-    groups = pd.concat(
-        {name: template_groups(sets[name], kind) for name in table["dataset"].unique()}
-    )
-    places = pd.MultiIndex.from_frame(table[["dataset", "line"]])
-    table = table.assign(cluster=groups.reindex(places).to_numpy())
-    return table[table["same_length"].astype(bool) | (how == "slots")]
-
-
-every_pair = with_ids(compared(grouping, unequal))
-pairs = every_pair[every_pair["method"] != SHUFFLED]
-print(
-    f"{len(pairs)} pairs, {1 - pairs['same_length'].mean():.3f} of them of unequal length"
-)
-
-# %% [markdown]
-# *verum* is the paper's column *exp.*, *malum* its column *alt.*, each over all lines.
-
-
-# %% tags=["nbval-ignore-output"]
-def both_sides(frame):
-    """Estimate and interval for verum and malum."""
-    found = [
-        estimates(
-            frame, keys, side, n_bootstrap=n_bootstrap, alpha=alpha, seed=seed
-        ).assign(side=side)
-        for side in ("verum", "malum")
-    ]
-    return pd.concat(found)[
-        [*keys, "side", "estimate", "low", "high", "n", "n_sentences"]
-    ].reset_index(drop=True)
-
-
-consistency = both_sides(pairs)
-stage.table("input_consistency", consistency)
-shown = consistency[
-    (consistency["size"] == "full") & consistency["method"].isin(["V", "SG", "IG"])
-]
-shown.pivot_table(
-    index=["dataset", "scheme", "method"], columns="side", values="estimate", sort=False
-).round(3)
-
-# %% [markdown]
-# *Reading it.* The two columns of V agree to all digits. Consistency is no virtue by itself: scores that look
-# at positions and not at words are perfectly consistent and say nothing.
-#
-# The paper speaks of 24 and 254 templates. Its scripts do something else: of Syneval they merge animate and inanimate
-# nouns and drop the prepositions (12 groups), of Winobias they read the first 147 groups, and pairs of unequal length
-# are left out without a word. The counts are of the whole sets; `V`, `SG`, `IG` are the means over the explained lines
-# and the models (verum).
+# **What is a template?** The paper counts 24 templates in Syneval and 254 in Winobias. The authors' scripts merge or drop
+# some templates of Syneval, and read the first 147 of Winobias.
 
 
 # %%
 def group_counts(name, kind, how):
-    """How many templates (with two lines or more) and pairs a grouping has, and how many pairs differ in length."""
+    """Templates and pairs of a grouping, and the mean correlations of its pairs."""
     lengths, groups = sets[name]["prefix"].map(len), template_groups(sets[name], kind)
     parts = [part for _, part in lengths.groupby(groups, sort=False) if len(part) > 1]
-    differ = sum(int((part.iloc[1:] != part.iloc[0]).sum()) for part in parts)
-    frame = compared(kind, how).query("dataset == @name and size == 'full'")
-    means = frame.groupby("method")["verum"].mean()
+    of_set = compared(kind, how).query("dataset == @name and size == 'full'")
+    means = of_set.groupby("method")["verum"].mean()
     return {
         "dataset": name,
         "grouping": kind,
         "unequal": how,
         "templates": len(parts),
         "pairs": sum(map(len, parts)) - len(parts),
-        "unequal_pairs": differ,
+        "unequal_pairs": sum(int((p.iloc[1:] != p.iloc[0]).sum()) for p in parts),
     } | {method: means.get(method, np.nan) for method in ("V", "SG", "IG")}
 
 
 # %% [markdown]
-# The pairs that a rule leaves out are other pairs, so its means may differ as well:
+# The table counts templates and pairs of whole sets. V, SG and IG are mean correlations (`verum`) over the explained
+# pairs of all full models.
 
 # %% tags=["nbval-ignore-output"]
 groupings = pd.DataFrame(
@@ -491,40 +514,30 @@ groupings = pd.DataFrame(
         for kind, how in (("paper", "slots"), ("paper", "skip"), ("released", "skip"))
     ]
 )
-assert groupings.loc[:2, ["templates", "pairs", "unequal_pairs"]].values.tolist() == [
-    [24, 6256, 1296],
-    [24, 6256, 1296],
-    [12, 4708, 460],
-]
-stage.table("groupings", groupings)
+counts = groupings.loc[:2, ["templates", "pairs", "unequal_pairs"]]
+assert counts.values.tolist() == [[24, 6256, 1296]] * 2 + [[12, 4708, 460]]
+table_of = stage.table("groupings", groupings).drop(columns="unequal_pairs")
+table_of.set_index(["dataset", "grouping", "unequal"])
 
 # %% [markdown]
-# ## 5 · Model consistency
+# ## 5 · Another model, the same reason
 #
-# The same line, explained in the model and in its student.
-
-# %%
-agreement = with_lines(explained["agreement"].assign(size="full"), sets)
-agreement = with_ids(agreement)
-agreement["difference"] = agreement["verum"] - agreement["malum"]
-plain = agreement.loc[agreement["method"] == "V", "difference"].abs().max()
-assert plain < 1e-3
-print(len(agreement), "lines explained twice; under V verum and malum agree")
-
-# %% [markdown]
-# One row per set, architecture and method:
+# [Model consistency](../../docs/glossary.md) correlates the explanations of a line in a model and in its student.
 
 # %% tags=["nbval-ignore-output"]
+agreement = items.with_lines(explained["agreement"].assign(size="full"), sets)
+agreement = with_ids(agreement)
+agreement["difference"] = agreement["verum"] - agreement["malum"]
+assert agreement.query("method == 'V'")["difference"].abs().max() < 1e-3
 models = both_sides(agreement)
 stage.table("model_consistency", models)
-models.pivot_table(
-    index=["dataset", "scheme", "method"], columns="side", values="estimate", sort=False
-).round(3)
+by_method(models).round(3).head(12)
 
 # %% [markdown]
-# ## 6 · The sweep
+# *Reading it.* For the model that has learnt its set, the correlations are between one half and three quarters. Elsewhere
+# they reach from below zero to nearly one, so a high correlation does not show that a model has learnt anything.
 #
-# The same two tests for the small Transformers of stage 2. Where a model has not learnt the set the row says so.
+# The small Transformers of the sweep get the same tests. None has learnt a set, so no method can be judged:
 
 # %% tags=["nbval-ignore-output"]
 configurations = pd.read_csv(stage.input("02_training", "sweep.csv"))
@@ -533,57 +546,53 @@ of_sweep = (
     .drop(columns=["n", "scheme", "share_exp"])
     .rename(columns={"estimate": "all"})
 )
-steady = consistency[consistency["side"] == "verum"].rename(
+of_inputs = consistency[consistency["side"] == "verum"].rename(
     columns={"estimate": "input_consistency"}
+)[["dataset", "size", "method", "input_consistency"]]
+of_models = configurations[["size", "layers", "parameters", "perplexity"]]
+of_sweep = of_sweep.merge(of_inputs, on=["dataset", "size", "method"], how="left")
+shown = stage.table("sweep", of_sweep.merge(of_models, on="size")).set_index(
+    ["dataset", "size", "method"]
 )
-sweep = of_sweep.merge(
-    steady[["dataset", "size", "method", "input_consistency"]],
-    on=["dataset", "size", "method"],
-    how="left",
-)
-sweep = sweep.merge(
-    configurations[["size", "layers", "parameters", "perplexity"]], on="size"
-)
-stage.table("sweep", sweep).head(9)
+shown[["all", "low", "high", "input_consistency", "learnt"]].rename(
+    columns={"input_consistency": "input consistency"}
+).head(9)
 
-# %% [markdown]
-# ## 7 · Controls
+# %% [markdown] tags=["slide"]
+# ## 6 · Which differences are more than noise?
 #
-# Shuffle every line's scores among its words. Plausibility must fall to the chance of random scores (`random` of
-# section 2, mean over the models), and input consistency to about zero. If it did not, the tests would reward
-# something other than the words.
+# First a control: the scores of every line are shuffled among its words. Plausibility must fall to the chance of random
+# scores, and input consistency to about zero. Otherwise the tests would reward something other than the words.
 
-# %%
-shuffled = judged(explained["lines"][explained["lines"]["method"] == SHUFFLED])
-noise_pass = shuffled.groupby("dataset")["passed"].mean()
-of_noise = (every_pair["method"] == SHUFFLED) & (every_pair["dataset"] == "Syneval")
-noise_pairs = every_pair.loc[of_noise, "verum"].mean()
+# %% tags=["nbval-ignore-output", "slide"]
+is_noise = explained["lines"]["method"] == items.SHUFFLED
+noise_pass = judged(explained["lines"][is_noise]).groupby("dataset")["passed"].mean()
+noise_pairs = every_pair.loc[
+    (every_pair["method"] == items.SHUFFLED) & (every_pair["dataset"] == "Syneval"),
+    "verum",
+].mean()
 chance = floors.groupby("dataset")["random"].mean().loc[noise_pass.index]
 assert (noise_pass - chance).abs().max() < 0.1 and abs(noise_pairs) < 0.2, (
-    f"noise passes {noise_pass.round(2).to_dict()}, chance is {chance.round(2).to_dict()}, its "
-    f"pairs agree by {noise_pairs:.2f}; raise n_words, for so few lines leave it to chance"
+    f"noise passes {noise_pass.round(2).to_dict()}, chance is "
+    f"{chance.round(2).to_dict()}, its pairs agree by {noise_pairs:.2f}; "
+    "raise n_words, for so few lines leave it to chance"
 )
 controls = pd.DataFrame(
     {
-        "control": [f"shuffled IG, {name}" for name in noise_pass.index]
-        + ["shuffled pairs, Syneval"],
+        "control": [
+            *(f"shuffled IG, {name}" for name in noise_pass.index),
+            "shuffled pairs, Syneval",
+        ],
         "value": [*noise_pass, noise_pairs],
         "expected": [*chance, 0],
     }
 )
+stage.table("controls", controls).set_index("control")
 
 # %% [markdown]
-# Beside each value what it should be:
-
-# %% tags=["nbval-ignore-output"]
-stage.table("controls", controls)
-
-# %% [markdown]
-# ## 8 · Which differences are more than noise?
-#
-# Methods are compared on the same lines, cluster by cluster, with Holm's correction within a set and
-# architecture. `is_ranked` is true only where the model has learnt the set and the interval, the corrected test and the
-# smallest difference that so many clusters can show all say so.
+# Both do. Next, pairs of methods are compared on the same lines, with Holm's correction within a set and model. A pair is
+# ranked if the model has learnt the set, the interval excludes zero, the corrected test is significant, and the
+# difference is large enough to be detected with so many clusters. For V against IG:
 
 # %% tags=["nbval-ignore-output"]
 parts = []
@@ -591,78 +600,50 @@ for (dataset, scheme), part in passes[passes["size"] == "full"].groupby(
     ["dataset", "scheme"], sort=False
 ):
     three = part[part["method"].isin(["V", "SG", "IG"])]
-    parts.append(
-        compare_all(three, "method", "passed", n_bootstrap, alpha, seed).assign(
-            dataset=dataset, scheme=scheme
-        )
-    )
+    found = stats.compare_all(three, "method", "passed", n_bootstrap, alpha, seed)
+    parts.append(found.assign(dataset=dataset, scheme=scheme))
 comparisons = pd.concat(parts, ignore_index=True)
 comparisons["is_ranked"] &= np.array(
     [is_learnt[r.dataset, r.scheme, "full"] for r in comparisons.itertuples()]
 )
-shown = [
-    "dataset",
-    "scheme",
-    "left",
-    "right",
-    "difference",
-    "low",
-    "high",
-    "p_holm",
-    "is_ranked",
-]
-stage.table("comparisons", comparisons)[shown]
+shown = stage.table("comparisons", comparisons).query("left == 'V' and right == 'IG'")
+shown = shown.set_index(["dataset", "scheme"])
+shown[["difference", "low", "high", "p_holm", "is_ranked"]].rename(
+    columns={"difference": "V minus IG", "p_holm": "p (Holm)", "is_ranked": "ranked"}
+).head(12)
 
 # %% [markdown]
-# ## 9 · Does the paper's Table 3 add up?
+# *Reading it.* No pair is ranked. For the one model that has learnt its set, the interval reaches far to both sides of
+# zero: there are too few lines.
 #
-# *all* should be *share of exp.* x *exp.* + *share of alt.* x *alt.*, up to rounding. We ask this of all cells
-# of Tables 3 and 8. Three printed digits allow for 0.0005 in *all*, as much in its parts, and 0.0005 of the share times
-# the difference of the parts (`allowed`).
+# ## 7 · The paper's own numbers, and its claims
+#
+# Tables 3 and 8 print shares of passed lines by scenario (*exp.*, *alt.*) and overall (*all*). So *all* should be *share
+# of exp.* × *exp.* + *share of alt.* × *alt.*. Rounding allows a small gap (`allowed`). These cells exceed it:
 
 # %%
-printed = (
-    numbers[numbers["quantity"] == "plausibility"]
-    .pivot_table(
-        index=["source", "dataset", "scheme", "method"], columns="class", values="value"
-    )
-    .dropna()
-    .reset_index()
-)
-share = (
-    numbers[numbers["quantity"] == "scenario_share"]
-    .pivot_table(index=["dataset", "scheme"], columns="class", values="value")
-    .add_prefix("share_")
-    .reset_index()
-)
-integrity = printed.merge(share, on=["dataset", "scheme"])
-integrity["from_parts"] = (
-    integrity["share_exp"] * integrity["exp"]
-    + integrity["share_alt"] * integrity["alt"]
-)
-integrity["allowed"] = 0.001 + 0.0005 * (integrity["exp"] - integrity["alt"]).abs()
-gap = (integrity["all"] - integrity["from_parts"]).abs()
-integrity["adds_up"] = gap <= integrity["allowed"]
+show_source(printed.integrity)
+integrity = printed.integrity(numbers)
+n_off = ((integrity["all"] - integrity["from_parts"]).abs() > 0.005).sum()
 print(
     integrity["adds_up"].sum(),
     "of",
     len(integrity),
     "cells add up;",
-    (gap > 0.005).sum(),
-    "are off by more than 0.005",
+    n_off,
+    "are far off",
 )
-stage.table("integrity", integrity)[~integrity["adds_up"]][
-    ["dataset", "scheme", "method", "all", "from_parts", "allowed"]
-].round(4)
+shown = stage.table("integrity", integrity)[~integrity["adds_up"]]
+shown = shown.set_index(["dataset", "scheme", "method"])
+shown[["all", "from_parts", "allowed"]].round(4).rename(
+    columns={"all": "all, printed", "from_parts": "all, from its parts"}
+)
 
 # %% [markdown]
-# ## 10 · Claims
-#
-# The claims were written down before this run (`material/claims.yaml`), each with the smallest effect that
-# would matter; those that were added later say when, and what had been seen by then. At scale small nothing is decided.
-# With one training of each model nothing is decided about trained models either: the spread between trainings is not
-# known. What can be decided then are counts, baselines, and the identity of section 3. A model that has not learnt a
-# set, or answers it with a constant, takes no part in claims on its explanations.
+# The claims were written down before the run (`material/claims.yaml`), each with the smallest effect that would matter.
+# Claims added later carry a date, and what we had seen by then. Scale `small` decides nothing. One training run decides
+# nothing about trained models, because the spread between training runs is not known. A model that has not learnt a set,
+# or answers it with a constant, is left out.
 
 # %%
 below = {
@@ -676,322 +657,91 @@ of_tables = {
     name: frame[frame["size"] == "full"]
     for name, frame in (("plausibility", passes), ("input_consistency", pairs))
 }
-depths = passes[
-    [is_learnt[key] for key in zip(*(passes[name] for name in of_model))]
-].merge(configurations[["size", "layers"]], on="size")
+has_learnt = [is_learnt[key] for key in zip(*(passes[name] for name in of_model))]
+depths = passes[has_learnt].merge(configurations[["size", "layers"]], on="size")
+of_depth = ["dataset", "layers", *of_ids[2:]]
 preferred, cuts = (
     stage.input("02_training", name) for name in ("answers.parquet", "thresholds.csv")
 )
-answered = right_answers(load_parquet(preferred), pd.read_csv(cuts), sets)
-rules = answers[answers["size"] == "full"].assign(method="Nearest")
-rules = rules.assign(passed=rules["nearest"].astype(float))
-with_rules = pd.concat([of_tables["plausibility"], rules], ignore_index=True)
+answered = right_answers(files.load_parquet(preferred), pd.read_csv(cuts), sets)
+rule = answers[answers["size"] == "full"].assign(method="Nearest")
+rule = rule.assign(passed=rule["nearest"].astype(float))
+with_rules = pd.concat([of_tables["plausibility"], rule], ignore_index=True)
+of_inputs = of_tables["input_consistency"].assign(kind="input")
 frames = of_tables | {
     "answers": answered,
     "with_rules": with_rules[[*of_ids, "passed"]],
     "model_consistency": agreement,
     "both_sizes": passes[passes["size"].isin(both_sizes)],
-    "both_consistencies": pd.concat(
-        [
-            agreement.assign(kind="model"),
-            of_tables["input_consistency"].assign(kind="input"),
-        ]
-    ),
-    "sweep": depths.groupby(
-        ["dataset", "layers", "method", "row_id", "sentence_idx", "seed"],
-        as_index=False,
-    )["passed"].mean(),
+    "both_consistencies": pd.concat([agreement.assign(kind="model"), of_inputs]),
+    "sweep": depths.groupby(of_depth, as_index=False)["passed"].mean(),
 }
-claims = read_claims(material("lm_saliency") / "claims.yaml")
-judged = {
-    claim.id: judge_contrasts(
-        claim,
-        frames,
-        scale != "small",
-        below,
-        n_bootstrap,
-        alpha,
-        seed,
-        below_what="a model that has not learnt the set",
+
+# %% [markdown]
+# Each claim compares two groups of rows in these data frames. The next cell also compares the paper's printed numbers
+# with ours. It judges only counts and rules among them, because all others describe different models. Stage 5 shows the
+# verdicts.
+
+# %% tags=["nbval-ignore-output"]
+show_source(printed.judge_printed)
+settings = n_bootstrap, alpha, seed
+what = {"below_what": "a model that has not learnt the set"}
+claims = stats.read_claims(folder / "claims.yaml")
+judgements = {
+    claim.id: stats.judge_contrasts(
+        claim, frames, scale != "small", below, *settings, **what
     )
     for claim in claims
 }
-rows = [summarise(claim, judged[claim.id], scale) for claim in claims]
-print(len(rows), "claims,", sum(map(len, judged.values())), "comparisons")
-
-# %% [markdown]
-# Below the claims stand the printed numbers, ours beside them. Counts and baselines of Syneval can be judged
-# at every scale, since that set is the published one; all others belong to models of 96 to 247 million
-# parameters, and are shown and not judged.
-
-# %%
-mine = {}
-for size, ending in (("full", ""), ("student", "_student")):
-    mine |= {
-        (f"plausibility{ending}", r.dataset, r.scheme, r.method, c): v
-        for r in table[table["size"] == size].itertuples()
-        for c, v in (("all", r.estimate), ("exp", r.exp), ("alt", r.alt))
-    }
-    mine |= {
-        (
-            f"{name}{ending}",
-            r.dataset,
-            r.scheme,
-            r.method,
-            {"verum": "exp", "malum": "alt"}[r.side],
-        ): r.estimate
-        for name, frame in (
-            ("input_consistency", consistency),
-            ("model_consistency", models),
-        )
-        for r in frame[frame["size"] == size].itertuples()
-    }
-for r in table[(table["size"] == "full") & (table["method"] == "V")].itertuples():
-    mine |= {
-        ("scenario_share", r.dataset, r.scheme, "", c): v
-        for c, v in (("exp", r.share_exp), ("alt", 1 - r.share_exp))
-    }
-is_published = "EWT" in sets  # then Winobias is the published set as well
-as_printed = {"Syneval", "PTB", "CoNLL"} | ({"Winobias"} if is_published else set())
-whole = {name: rows for name, rows in sets.items() if name in as_printed}
-draws = {}  # what one draw of random scores may differ from its expectation
-for name, entire in whole.items():
-    mine |= {
-        ("n_lines", name, "-", "", ""): len(entire),
-        ("n_templates", name, "-", "", ""): (
-            entire["pattern"].value_counts() > 1
-        ).sum(),
-    }
-    for rule, values in (
-        ("Random", random_baseline(entire)),
-        ("Nearest", nearest_baseline(entire, "listed")),
-    ):
-        mine |= {
-            ("plausibility", name, "-", rule, c): x
-            for c, x in (("exp", values.mean()), ("alt", 1 - values.mean()))
-        }
-        if rule == "Random":
-            draws[name] = 1.96 * np.sqrt((values * (1 - values)).sum()) / len(values)
-
-# %% [markdown]
-# A count or a baseline holds where it is the printed number after rounding. The paper's *Random* is one draw, ours its
-# expectation: it holds where the draw is within 1.96 standard errors.
-
-# %%
-for number in (
-    numbers.astype(object).fillna("").rename(columns={"class": "scenario"}).itertuples()
-):
-    ours = mine.get(
-        (
-            number.quantity,
-            number.dataset,
-            number.scheme,
-            number.method,
-            number.scenario,
-        ),
-        np.nan,
-    )
-    exact = number.scheme == "-" and not np.isnan(ours)
-    is_drawn = number.method == "Random"
-    allowed = draws.get(number.dataset, 0.0005) if is_drawn else 0.0005
-    verdict = (
-        ("holds" if abs(ours - number.value) <= allowed else "fails")
-        if exact
-        else "not run"
-    )
-    why = "; ".join(
-        part
-        for part in (
-            "" if exact else "the number belongs to another model or set",
-            number.note,
-        )
-        if part
-    )
-    quantity = " ".join(
-        str(p)
-        for p in (
-            number.quantity,
-            number.dataset,
-            number.scheme,
-            number.method,
-            number.scenario,
-        )
-        if p
-    )
-    rows.append(
-        {
-            "source": number.source,
-            "quantity": quantity,
-            "paper": number.value,
-            "ours": ours,
-            "low": np.nan,
-            "high": np.nan,
-            "n": 0,
-            "scale": scale,
-            "verdict": verdict,
-            "why": why,
-            "id": number.id,
-        }
-    )
+rows = [stats.summarise(claim, judgements[claim.id], scale) for claim in claims]
+consistencies = {"input_consistency": consistency, "model_consistency": models}
+mine, allowed = printed.ours_in_place(table, consistencies, sets)
+rows += printed.judge_printed(numbers, mine, allowed, scale)
 found = pd.DataFrame(rows)
 assert not (found["verdict"] == "fails").any() or scale != "small"
-
-# %% [markdown]
-# All rows are in `claims.csv`.
-
-# %% tags=["nbval-ignore-output"]
 stage.table("claims", found)
-print(f"{len(found)} claims are judged; stage 5 shows them")
+print(f"{len(found)} claims and numbers are judged; stage 5 shows them")
 
 # %% [markdown]
-# ## 11 · Lines to look at
-#
-# Of each of three sets two lines of middle length, one of each class (in Winobias: the woman first, and second), as the
-# best probe's model sees them. They are chosen by their words alone. Stage 5 shows them in colour.
+# Stage 5 colours two lines of each of three sets. They are chosen by their words alone, and explained in the architecture
+# with the most accurate probe.
 
 # %%
+is_own = (probes["size"] == "full") & (probes["kind"] == probes["task"])
 best = {
     task: part.loc[part["accuracy"].idxmax(), "architecture"]
-    for task, part in probes[
-        (probes["size"] == "full") & (probes["kind"] == probes["task"])
-    ].groupby("task")
+    for task, part in probes[is_own].groupby("task")
 }
 names = [name for name in sets if name not in ("OntoGUM", "CoNLL")][:3]
 chosen = [
     (name, best[task_of[name]], "full", method, at)
-    for name, ats in lines_to_show(lines, names).items()
+    for name, ats in items.lines_to_show(lines, names).items()
     for at in ats
-    for method in ("V", "SG", "IG")
+    for method in figures.METHODS
 ]
 
 # %% [markdown]
-# One row for each word and method, with what grammar expects, what the model says, and whether the line passes.
-
-# %%
-by_line = ["dataset", "architecture", "size", "method", "line"]
-scores_of, passed = (
-    explained["shown"].set_index(by_line).sort_index(),
-    passes[passes["training"] == 0].set_index(by_line)["passed"].sort_index(),
-)
-shown = []
-for key in chosen:
-    (name, scheme, _, method, at), one, line = (
-        key,
-        scores_of.loc[key],
-        sets[key[0]].loc[key[-1]],
-    )
-    roles = {
-        i: role for role in ("cue", "attractor") for i in span_tokens(line[f"{role}s"])
-    }
-    names, predicted = CLASSES[task_of[name]], int(one["probability"] > 0.5)
-    about = (
-        name,
-        at + 1,
-        scheme,
-        method,
-        names[line["tag"]],
-        names[predicted],
-        passed.loc[key],
-    )
-    shown += [
-        (*about, i, word, roles.get(i, ""), score)
-        for i, (word, score) in enumerate(
-            zip(line["prefix"], one[f"class_{predicted}"])
-        )
-    ]
-examples = pd.DataFrame(
-    shown,
-    columns=[
-        "dataset",
-        "line",
-        "scheme",
-        "method",
-        "expected",
-        "says",
-        "passed",
-        "place",
-        "word",
-        "role",
-        "score",
-    ],
-)
-
-# %% [markdown]
-# The scores are those of the predicted class.
+# Each row is a word with its role, its score for the model's answer, and the verdict on its line.
 
 # %% tags=["nbval-ignore-output"]
-stage.table("examples", examples).head(8)
+shown = items.words_to_show(chosen, explained["shown"], passes, sets)
+first_line = stage.table("examples", shown).head(8)
+first_line.set_index("word")[["dataset", "method", "role", "score", "says", "passed"]]
 
-# %% [markdown]
-# ## 12 · The figure
-#
-# Plausibility, *all*, of each set and model with its interval. Dotted: the chance of random scores; dashed: the rule
-# *nearest*; both for what this model answers. Hollow marks: the model has not learnt the set.
-
-# %%
-looks = dict(zip(("V", "SG", "IG"), zip("osD", COLOURS)))
-with plt.rc_context(STYLE):
-    figure, axes = plt.subplots(
-        1, len(sets), figsize=(3.2 * len(sets), 3), sharey=True, layout="constrained"
-    )
-    for ax, name in zip(axes, sets):
-        part = full[(full["dataset"] == name) & full["method"].isin(looks)]
-        order = list(part["scheme"].unique())
-        for r in part.itertuples():
-            marker, colour = looks[r.method]
-            y = order.index(r.scheme) + 0.2 * (list(looks).index(r.method) - 1)
-            ax.plot([r.low, r.high], [y, y], color=colour)
-            ax.plot(
-                r.estimate,
-                y,
-                marker=marker,
-                color=colour,
-                markerfacecolor=colour if r.learnt else "white",
-                label=r.method if r.scheme == order[0] else None,
-            )
-        for r in floors[floors["dataset"] == name].itertuples():
-            for value, style in ((r.random, ":"), (r.nearest, "--")):
-                y = order.index(r.scheme)
-                ax.plot(
-                    [value, value], [y - 0.4, y + 0.4], color="0.3", linestyle=style
-                )
-        ax.set(
-            title=name,
-            xlim=(-0.03, 1.03),
-            xlabel="lines that pass",
-            yticks=range(len(order)),
-            yticklabels=order,
-        )
-    axes[0].invert_yaxis()
-    figure.legend(
-        *axes[0].get_legend_handles_labels(),
-        loc="outside lower center",
-        ncols=3,
-        frameon=False,
-    )
-stage.figure("plausibility", figure)
-
-# %% [markdown]
-# The plotted numbers are those of section 2.
-#
+# %% [markdown] tags=["slide"]
 # ## What could be wrong
 #
-# - **Plausible is not right.** A model may rest its answer on something else than the cue, and an explanation
-#   that says so is faithful and fails this test.
-# - **Few trainings.** With one training of each model intervals speak of lines, not of trainings; never of SmoothGrad's
-#   draws (stage 3 counts how many verdicts another draw changes).
-# - **Few clusters.** At scale small a set has some dozens of clusters that are explained.
-# - **Alignment.** Slots add up words; two lines can agree by slot and differ within.
-# - **The processor.** With other instructions some numbers of scale small move by as much as they hold: p values, shares of
-#   pronoun lines with one expected answer, and which lines are shown as examples (`tests/arithmetic.csv`).
+# - **Plausible is not right.** A model may base its answer on something other than the cue. An explanation that shows
+#   this is faithful, and fails the plausibility test.
+# - **Few training runs.** With one training run of each model, an interval covers the choice of lines and not the choice
+#   of weights. It never covers SmoothGrad's draws (stage 3, section 7).
 #
 # ## Try it
 #
-# - Set `unequal = "skip"` and see how many pairs the released code would lose.
-# - Score files of your own: `read_outputs` in `lib/studies/lm_saliency/released.py` reads tarsius' `out.verum`, `out.malum`
-#   and `out.pos.idx`.
-# - Which rule that never looks at the model's words would pass most lines? Begin with `floors`, and let the rule see
-#   what the model answers.
+# - Set `unequal = "skip"` and see how many pairs the authors' code would lose.
+# - Score your own files in tarsius' format with `read_outputs` (`lib/studies/lm_saliency/released.py`).
+#
+# Exercises with checks: [page](../../docs/course/exercises/lm_saliency.md#04-metrics).
 
 # %%
 stage.close(globals())
@@ -999,8 +749,7 @@ stage.close(globals())
 # %% [markdown]
 # ## Hand-over
 #
-# All tables lie in this stage's folder; `claims.csv` holds what was claimed, what came out, and why no more can
-# be said. [05_figures](05_figures.ipynb) lays the tables out as the paper does.
+# [05_figures](05_figures.ipynb) arranges the tables of this stage as the paper does.
 
 # %% [markdown] tags=["exercise"]
 # ## Exercises
@@ -1016,11 +765,12 @@ from lib.core.exercises import (
     check_number,
     read_committed,
 )
-from lib.metrics.plausibility import pearson
 
 table = read_committed("lm_saliency", "cpu", "04_metrics", "plausibility")
 floors = read_committed("lm_saliency", "cpu", "04_metrics", "floors")
 ours = table.query("dataset == 'EWT' and scheme == 'Transformer' and size == 'full'")
+rule = floors.query("dataset == 'EWT' and scheme == 'Transformer'")["nearest"].item()
+print(f"the nearest noun: {rule:.2f}")
 ours[["method", "all", "low", "high", "n"]].head(3).round(2)
 
 # %% [markdown] tags=["exercise"]
@@ -1029,7 +779,7 @@ ours[["method", "all", "low", "high", "n"]].head(3).round(2)
 # A set has 200 lines. On 140 the model answers as the set expects, and the explanation passes on 105 of these. On the other 60 lines it passes on 15. What are the shares of passed lines: in the expected scenario, in the alternative one, and in all?
 
 # %% tags=["hole"]
-expected_scenario = ...
+expected_scenario = ...  # between 0 and 1
 alternative_scenario = ...
 all_lines = ...
 
@@ -1050,7 +800,8 @@ check_number(
 check_number(
     alternative_scenario,
     second,
-    hint="Passed lines over lines.",
+    {"those did not pass; count the lines that did.": 1 - second},
+    "Passed lines over lines, of this scenario.",
     name="alternative_scenario",
 )
 check_number(
@@ -1078,7 +829,6 @@ what_we_may_say = "b"
 
 # %% tags=["check"]
 ig = ours.set_index("method").loc["IG"]
-rule = floors.query("dataset == 'EWT' and scheme == 'Transformer'")["nearest"].item()
 assert ig["low"] < rule < ig["all"]
 check_choice(
     what_we_may_say,
@@ -1092,7 +842,7 @@ check_choice(
 # %% [markdown] tags=["exercise"]
 # ### 3 · Write a function
 #
-# Input consistency compares two lines that differ in a noun: the correlation of their scores. Write Pearson's correlation of two lists.
+# Input consistency compares two lines that differ in a noun: the correlation of their scores. Write Pearson's correlation of two lists from sums, without `np.corrcoef` and the function of section 4.
 
 
 # %% tags=["hole"]
@@ -1110,11 +860,16 @@ def correlation(left, right):
 
 
 # %% tags=["check"]
+from lib.metrics.plausibility import pearson as right_correlation
+
 check_function(
     correlation,
-    pearson,
+    right_correlation,
     {
-        "A line with a positive slope has 1.": [[1.0, 2.0, 3.0], [2.0, 4.0, 6.0]],
+        "Divide the sum of products by both lengths: a rising line has 1, one number.": [
+            [1.0, 2.0, 3.0],
+            [2.0, 4.0, 6.0],
+        ],
         "Subtract the means first.": [[1.0, 2.0, 3.0], [11.0, 10.0, 9.0]],
         "Divide by both lengths.": [[1.0, 0.0, 0.0, 2.0], [0.5, 0.1, 0.0, 0.4]],
     },

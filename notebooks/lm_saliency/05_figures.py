@@ -13,34 +13,38 @@
 # %% [markdown] tags=["slide"]
 # # lm_saliency, stage 5 of 5: the paper's tables, with ours beside them
 #
-# previous: [04_metrics](04_metrics.ipynb) · [Start here](../00_start_here.ipynb)
+# previous: [04_metrics](04_metrics.ipynb) · the study: [README](README.md) · [Start here](../00_start_here.ipynb)
+#
+# Ding and Koehn printed tables and figures on how plausible explanations of language models are. This stage prints them
+# beside ours. It computes nothing new: it arranges the tables of stage 4.
 #
 # ## What we found
 #
-# - **In real sentences the explanations are ahead of a rule of positions, but not by enough to be sure.** Integrated Gradients of the Transformer puts the noun that agrees with the
-#   answer on top in 74 %<!-- lm_saliency/cpu/04_metrics/plausibility[dataset=EWT, scheme=Transformer, size=full, method=IG].all --> of the lines of EWT; *the nearest noun* does in
-#   68 %<!-- lm_saliency/cpu/04_metrics/floors[dataset=EWT, scheme=Transformer].nearest -->, random scores in 59 %<!-- lm_saliency/cpu/04_metrics/floors[dataset=EWT, scheme=Transformer].random -->.
-#   The interval of the first holds the second.
-# - **On the paper's templates nothing can be explained yet.** Our models, small and trained once, answer *singular* nearly always; what is explained
-#   there is a constant.
-# - **So the paper's claims about architectures stay open.** Of those registered, one is decided, an identity.
+# - **In real sentences the explanations are ahead of a simple rule, but we cannot be sure.** An explanation passes a line
+#   if its highest-scored noun agrees with the model's answer. For the Transformer, Integrated Gradients passes
+#   74 %<!-- lm_saliency/cpu/04_metrics/plausibility[dataset=EWT, scheme=Transformer, size=full, method=IG].all --> of the
+#   lines of EWT. The rule *nearest noun* passes
+#   68 %<!-- lm_saliency/cpu/04_metrics/floors[dataset=EWT, scheme=Transformer].nearest -->, a share inside the method's
+#   95 % interval. [See the figure](../../outputs/reference/lm_saliency/cpu/05_figures/table_3.png).
+# - **On the paper's templates there is nothing to explain yet.** Our models are small and trained once. There they answer
+#   *singular* nearly always. [See the answers](../../outputs/reference/lm_saliency/cpu/04_metrics/answers.csv).
+# - **So the paper's claims about models stay open.** One registered statement is decided: the plain gradient explains
+#   both answers alike. That is an identity, true of every model.
+#   [See the verdicts](../../outputs/reference/lm_saliency/cpu/05_figures/verdict_all.csv).
 #
 # This is the run at scale `cpu`: published sets, and language models trained on 2.2 million tokens. Its tables and verdicts are on
 # [the results page](../../outputs/reference/lm_saliency/cpu/05_figures.ipynb).
-#
-# What Ding and Koehn printed, what this run gives in the same place, and how far the two may be compared. This
-# stage computes nothing: it lays out the tables of stage 4.
 
 # %% [markdown] tags=["slide"]
 # ## You will see
 #
-# - Table 3 (plausibility) and Table 8 (composition by vector norm), the paper's and ours in one layout;
-# - Tables 4a and 4b (consistency over inputs and models) and Table 6 (students);
-# - Figures 1 and 2 (the sweep), and lines in colour as in Tables 1, 5 and 7;
-# - the verdict on each claim, and why most stay open.
+# - lines in colour, as in the paper's Tables 1, 5 and 7;
+# - Table 3 (plausibility) and Table 8 (the size of the gradient);
+# - Tables 4a and 4b (consistency) and Table 6 (students);
+# - Figures 1 and 2 (depth, width, heads), and the verdict on each claim.
 #
 # **You can then** say when an explanation has nothing to explain. **You need** [stage 4](04_metrics.ipynb). **Time:**
-# 15 minutes to read, under a minute to run, 10 minutes for the exercises.
+# 15 minutes to read, under a minute to run, [10 minutes for the exercises](../../docs/course/exercises/lm_saliency.md#05-figures).
 #
 # | in | out (in this stage's output folder) |
 # |---|---|
@@ -49,15 +53,15 @@
 # %%
 import lib.same_numbers  # first: the same instructions on every processor
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
 from lib.core.files import read_table
 from lib.core.paths import material
 from lib.core.stage import open_stage
-from lib.plots import COLOURS, STYLE, plot_words
+from lib.plots import plot_words
 from lib.stats import show_verdicts
+from lib.studies.lm_saliency import figures
 
 # %% [markdown]
 # ## Settings
@@ -67,9 +71,12 @@ scale = "small"  # which settings: small, cpu or paper; names the output folder
 formats = ["png"]  # file formats of the figures: png, pdf, svg
 
 # %% [markdown]
-# The paper's sets and ours share two names, Syneval and Winobias; Syneval is the same line by line. Its natural
-# sets are licensed. In their place stand EWT and OntoGUM at scale `cpu`, and held-out sentences of our grammar
-# at scale `small`.
+# The paper has four sets. Syneval and Winobias have the same names here, and Syneval is the same line by line. The paper's
+# natural sets, PTB and CoNLL-2012, are licensed. At scale `cpu` the treebank EWT and the documents of OntoGUM take their place;
+# at scale `small`, held-out sentences of our grammar do.
+#
+# The column `scheme` holds the architecture. The methods are the plain gradient (V), SmoothGrad (SG) and Integrated
+# Gradients (IG). A model has *learnt* a set if its answers there are better than chance (stage 4, section 2).
 
 # %%
 stage = open_stage("lm_saliency", scale, "05_figures")
@@ -90,436 +97,11 @@ ours = tables["plausibility"].query("size == 'full'")
 print({name: len(table) for name, table in tables.items()})
 
 # %% [markdown] tags=["slide"]
-# ## 1 · Table 3: plausibility
+# ## 1 · Lines in colour
 #
-# Claim: SG and IG are more plausible than V nearly everywhere. First the paper's numbers.
-
-
-# %%
-def printed(source, quantity):
-    """A table of the paper: one row per architecture and method, one column per set and scenario."""
-    part = numbers[
-        (numbers["source"] == f"Ding & Koehn 2021, {source}")
-        & (numbers["quantity"] == quantity)
-    ]
-    return part.pivot_table(
-        index=["scheme", "method"],
-        columns=["dataset", "class"],
-        values="value",
-        sort=False,
-    )
-
-
-printed("Table 3", "plausibility")
-
-# %% [markdown]
-# And ours, in the same layout. The file has more columns: intervals, the paper's *all* where the set has the same name
-# (`paper`), how often the model's answer is the expected one (`share_exp`, the paper's number in brackets), and `learnt`:
-# whether the probe knows its task, and answers with more than a constant here.
-
-
-# %%
-def same_layout(frame, values, name="dataset"):
-    """Ours as the paper prints it: one row per architecture and method, one column per set and scenario."""
-    long = frame.melt(["scheme", "method", name], values, var_name="class")
-    return long.pivot_table(
-        index=["scheme", "method"], columns=[name, "class"], values="value", sort=False
-    ).round(3)
-
-
-columns = [
-    "dataset",
-    "scheme",
-    "learnt",
-    "method",
-    "share_exp",
-    "all",
-    "low",
-    "high",
-    "exp",
-    "alt",
-    "paper",
-]
-theirs = numbers[numbers["quantity"].eq("plausibility") & numbers["class"].eq("all")]
-theirs = theirs.drop_duplicates(["dataset", "scheme", "method"]).set_index(
-    ["dataset", "scheme", "method"]
-)["value"]
-ours = ours.assign(
-    paper=[
-        theirs.get(key, np.nan)
-        for key in zip(ours["dataset"], ours["scheme"], ours["method"])
-    ]
-)
-
-# %% [markdown]
-# Rows and columns as above:
-
-# %% tags=["nbval-ignore-output"]
-table_3 = stage.table(
-    "table_3",
-    ours[ours["method"].isin(["V", "SG", "IG"])][columns].reset_index(drop=True),
-)
-same_layout(table_3, ["all", "exp", "alt"])
-
-# %% [markdown]
-# The figure puts the paper's *all* (grey) and ours (colour, with intervals) side by side where the set has the
-# same name. The dotted line is what random scores pass, given what this model answers.
-
-# %% tags=["slide"]
-looks = dict(zip(("V", "SG", "IG"), zip("osD", COLOURS)))
-schemes, names = list(ours["scheme"].unique()), list(ours["dataset"].unique())
-with plt.rc_context(STYLE | {"axes.grid.axis": "y"}):
-    figure, axes = plt.subplots(
-        1, len(names), figsize=(3 * len(names), 3.2), sharey=True, layout="constrained"
-    )
-    for ax, name in zip(axes, names):
-        for r in ours[(ours["dataset"] == name) & ours["method"].isin(looks)].to_dict(
-            "records"
-        ):
-            marker, colour = looks[r["method"]]
-            x = schemes.index(r["scheme"]) + 0.25 * (list(looks).index(r["method"]) - 1)
-            ax.plot([x, x], [r["low"], r["high"]], color=colour)
-            ax.plot(
-                x,
-                r["all"],
-                marker=marker,
-                color=colour,
-                markerfacecolor=colour if r["learnt"] else "white",
-                linestyle="",
-                label=r["method"] if r["scheme"] == schemes[0] else None,
-            )
-            ax.plot(
-                x + 0.1,
-                r["paper"],
-                marker=marker,
-                color="0.6",
-                linestyle="",
-                markersize=4,
-                label=f"{r['method']}, paper" if r["scheme"] == schemes[0] else None,
-            )
-        for r in tables["floors"].query("dataset == @name").itertuples():
-            x = schemes.index(r.scheme)
-            ax.plot([x - 0.4, x + 0.4], [r.random] * 2, color="0.3", linestyle=":")
-        ax.set(
-            title=name,
-            xticks=range(len(schemes)),
-            xticklabels=schemes,
-            ylim=(-0.03, 1.03),
-        )
-    axes[0].set_ylabel("lines that pass (all)")
-    figure.legend(
-        *axes[0].get_legend_handles_labels(),
-        loc="outside lower center",
-        ncols=6,
-        frameon=False,
-    )
-stage.figure("table_3", figure, formats)
-
-# %% [markdown]
-# Hollow marks have not learnt the set. The plotted numbers are those of `table_3` and of stage 4's `floors`.
-#
-# ## 2 · Table 8: the size of the gradient
-#
-# Claim: composed by vector norm, SmoothGrad loses what it gains with gradient times input. The mean size of a
-# gradient has no sign, so it cannot put an attractor below zero.
-
-# %% tags=["nbval-ignore-output"]
-table_8 = stage.table(
-    "table_8",
-    ours[ours["method"].isin(["V+VN", "SG+VN"])][columns].reset_index(drop=True),
-)
-same_layout(table_8, ["all", "exp", "alt"])
-
-# %% [markdown]
-# The paper's Table 8:
-
-# %%
-printed("Table 8", "plausibility")
-
-# %% [markdown]
-# ## 3 · Table 4a: the same reason, other nouns
-#
-# Claim: the LSTM is most consistent under IG, the Transformer under SG. The paper's numbers:
-
-# %%
-printed("Table 4a", "input_consistency")
-
-# %% [markdown]
-# Ours; exp. is `verum`, alt. is `malum`. The file holds the students and the intervals as well.
-
-# %% tags=["nbval-ignore-output"]
-both = ["dataset", "scheme", "size", "method", "side", "estimate", "low", "high"]
-inputs, both_sizes = tables["input_consistency"], ["full", "student"]
-of_tables = inputs["method"].isin(["V", "SG", "IG"]) & inputs["size"].isin(both_sizes)
-
-
-def by_side(frame):
-    """Full models in the paper's layout."""
-    part = frame[(frame["size"] == "full") & frame["method"].isin(["V", "SG", "IG"])]
-    part = part.pivot(
-        index=["scheme", "method", "dataset"], columns="side", values="estimate"
-    ).reset_index()
-    return same_layout(
-        part.rename(columns={"verum": "exp", "malum": "alt"}), ["exp", "alt"]
-    )
-
-
-by_side(stage.table("table_4a", inputs[of_tables][both].reset_index(drop=True)))
-
-# %% [markdown] tags=["slide"]
-# ## 4 · Table 4b: the same line, another model
-#
-# Claim: a model and its student agree less than two inputs of one model do. The paper's numbers:
-
-# %%
-printed("Table 4b", "model_consistency")
-
-# %% [markdown]
-# Ours:
-
-# %% tags=["nbval-ignore-output"]
-by_side(
-    stage.table("table_4b", tables["model_consistency"][both].reset_index(drop=True))
-)
-
-# %% [markdown]
-# Both consistencies of the full models, verum, with intervals. The marks are those of the first figure.
-
-# %% tags=["slide"]
-is_learnt = {(r.dataset, r.scheme): r.learnt for r in ours.itertuples()}
-panels = {
-    "input consistency": inputs[inputs["size"] == "full"],
-    "model consistency": tables["model_consistency"],
-}
-with plt.rc_context(STYLE | {"axes.grid.axis": "y"}):
-    figure, axes = plt.subplots(
-        1, 2, figsize=(10, 3.2), sharey=True, layout="constrained", width_ratios=[1, 2]
-    )
-    for ax, (title, part) in zip(axes, panels.items()):
-        part = part[(part["side"] == "verum") & part["method"].isin(looks)]
-        places = list(dict.fromkeys(zip(part["dataset"], part["scheme"])))
-        for r in part.itertuples():
-            marker, colour = looks[r.method]
-            x = places.index((r.dataset, r.scheme)) + 0.25 * (
-                list(looks).index(r.method) - 1
-            )
-            ax.plot([x, x], [r.low, r.high], color=colour)
-            ax.plot(
-                x,
-                r.estimate,
-                marker=marker,
-                color=colour,
-                linestyle="",
-                markerfacecolor=colour if is_learnt[r.dataset, r.scheme] else "white",
-                label=r.method if (r.dataset, r.scheme) == places[0] else None,
-            )
-        ax.axhline(0, color="0.3", linewidth=0.8)
-        ax.set(title=title, xticks=range(len(places)))
-        ax.set_xticklabels(
-            [f"{name}\n{scheme}" for name, scheme in places], fontsize=7, rotation=60
-        )
-    axes[0].set_ylabel("Pearson's r, verum")
-    figure.legend(
-        *axes[0].get_legend_handles_labels(),
-        loc="outside lower center",
-        ncols=3,
-        frameon=False,
-    )
-stage.figure("table_4", figure, formats)
-
-# %% [markdown]
-# ## 5 · Table 6: the students
-#
-# Claim: a distilled QRNN is far more plausible than the QRNN itself (Syneval, IG:
-# 0.981<!-- lm_saliency/material/paper_numbers[id=table6_plausibility_student_Syneval_QRNN_IG_all].value --> against
-# 0.797<!-- lm_saliency/material/paper_numbers[id=table3_plausibility_Syneval_QRNN_IG_all].value -->). For each
-# student the paper prints the method that was best for its teacher.
-
-# %% tags=["nbval-ignore-output"]
-scenario = {"exp": "verum", "alt": "malum"}
-test_of = {
-    "plausibility_student": tables["plausibility"]
-    .query("size == 'student'")
-    .set_index(["dataset", "scheme", "method"]),
-    "input_consistency_student": inputs.query("size == 'student'").set_index(
-        ["dataset", "scheme", "method", "side"]
-    ),
-}
-rows = []
-for r in (
-    numbers[numbers["source"].str.endswith("Table 6")]
-    .rename(columns={"class": "scenario"})
-    .itertuples()
-):
-    key = (r.dataset, r.scheme, r.method)
-    frame, column = test_of[r.quantity], r.scenario
-    if r.quantity.startswith("input"):
-        key, column = (*key, scenario[r.scenario]), "estimate"
-    rows.append(
-        (
-            r.quantity.removesuffix("_student"),
-            *key[:3],
-            r.scenario,
-            r.value,
-            frame.loc[key, column] if key in frame.index else np.nan,
-        )
-    )
-table_6 = pd.DataFrame(
-    rows, columns=["test", "dataset", "scheme", "method", "column", "paper", "ours"]
-)
-stage.table("table_6", table_6).pivot_table(
-    index=["test", "scheme", "method"],
-    columns=["dataset", "column"],
-    values=["paper", "ours"],
-    sort=False,
-).round(3)
-
-# %% [markdown] tags=["slide"]
-# ## 6 · Figures 1 and 2: depth, width, heads
-#
-# Claim: IG is better on deeper models, SG on shallower ones; all else is noise. The paper draws one circle for each of
-# its small Transformers, its size the number of parameters, its colour the setting: in Figure 1 the plausibility on the
-# natural sets, in Figure 2 plausibility and input consistency on Syneval. It prints no numbers for them. Hollow circles
-# have not learnt the set. At scale small there are three models: the figure shows its form and no finding. At scale
-# `cpu` each of them has read a tenth of the corpus, a minute a model, and is probed for number only.
-
-# %% tags=["nbval-ignore-output"]
-sweep = tables["sweep"][tables["sweep"]["method"].isin(["SG", "IG"])]
-natural = [
-    name for name in ours["dataset"].unique() if name not in ("Syneval", "Winobias")
-]
-natural = [
-    name for name in natural if name in ("PTB", "CoNLL")
-] or natural  # the paper's own sets where they are at hand
-columns = [
-    "dataset",
-    "size",
-    "layers",
-    "parameters",
-    "method",
-    "learnt",
-    "all",
-    "low",
-    "high",
-]
-stage.table(
-    "figure_1", sweep[sweep["dataset"].isin(natural)][columns].reset_index(drop=True)
-)
-stage.table(
-    "figure_2",
-    sweep[sweep["dataset"] == "Syneval"][[*columns, "input_consistency"]].reset_index(
-        drop=True
-    ),
-)
-
-# %% [markdown]
-# The plotted values are those of the two tables.
-
-
-# %%
-def circles(ax, part, value):
-    """One circle per model: layers on the axis, settings side by side in their colours, area by parameters."""
-    depths = sorted(part["layers"].unique())
-    for i, name in enumerate(settings):
-        of_setting = part[part["setting"] == name]
-        x = [
-            depths.index(depth) + 0.11 * (i - (len(settings) - 1) / 2)
-            for depth in of_setting["layers"]
-        ]
-        colour = plt.get_cmap("tab10")(i)
-        ax.scatter(
-            x,
-            of_setting[value],
-            s=300 * of_setting["parameters"] / sweep["parameters"].max(),
-            edgecolors=[colour],
-            c=[colour if learnt else "white" for learnt in of_setting["learnt"]],
-            alpha=0.8,
-        )
-        ax.scatter([], [], color=colour, label=name)
-    ax.set(
-        xticks=range(len(depths)),
-        xticklabels=depths,
-        xlim=(-0.6, max(len(depths), 1) - 0.4),
-        ylim=(-0.05, 1.05),
-    )
-
-
-# %% [markdown]
-# Four panels make a figure; below it stands how long each model was trained.
-
-# %%
-sweep = sweep.assign(setting=sweep["size"].str.partition("_")[2])
-settings = sorted(sweep["setting"].unique())
-trained_for = {
-    "cpu": "a minute of training for each model",
-    "small": "a few seconds of training for each model",
-}.get(scale, "")
-
-
-def sweep_figure(panels, name):
-    """A row of panels: (title, rows, column)."""
-    with plt.rc_context(STYLE | {"axes.grid.axis": "y"}):
-        figure, axes = plt.subplots(1, 4, figsize=(11, 3.4), layout="constrained")
-        for ax, (title, part, value) in zip(axes, panels):
-            circles(ax, part, value)
-            ax.set(
-                title=f"{title}\n{'lines that pass' if value == 'all' else 'Pearson of pairs'}",
-                xlabel="layers",
-            )
-            if part.empty:
-                ax.text(0.5, 0.5, "not probed", transform=ax.transAxes, ha="center")
-        figure.legend(
-            *axes[0].get_legend_handles_labels(),
-            loc="outside lower center",
-            ncols=7,
-            frameon=False,
-            fontsize=8,
-            title=trained_for,
-        )
-        stage.figure(name, figure, formats)
-
-
-# %% [markdown]
-# Figure 1, the two sets that are not synthetic (at scale small: the held-out sentences):
-
-# %% tags=["slide"]
-sweep_figure(
-    [
-        (
-            f"{name}, {method}",
-            sweep[(sweep["dataset"] == name) & (sweep["method"] == method)],
-            "all",
-        )
-        for name in natural[:2]
-        for method in ("SG", "IG")
-    ],
-    "figure_1",
-)
-
-# %% [markdown]
-# Figure 2, Syneval:
-
-# %% tags=["slide"]
-syneval = sweep[sweep["dataset"] == "Syneval"]
-sweep_figure(
-    [
-        (f"{title}, {method}", syneval[syneval["method"] == method], value)
-        for title, value in (
-            ("plausibility", "all"),
-            ("input consistency", "input_consistency"),
-        )
-        for method in ("SG", "IG")
-    ],
-    "figure_2",
-)
-
-# %% [markdown] tags=["slide"]
-# ## 7 · Lines in colour
-#
-# As in the paper's Tables 1, 5 and 7, with other colours: orange speaks for the class that the model says, violet
-# against it. Read the model's answer first. Where it says what is expected, a row passes if a cue has the highest score
-# of all marked nouns; where it says the other class, if an attractor has. The picture shows one line of each set;
-# `examples.csv` of stage 4 has all of them, with their scores.
+# Which words are evidence for the model's answer? Above each line stand the expected answer and the model's answer. If
+# they agree, an explanation passes when a cue has the highest score of all marked nouns. If they differ, it passes when
+# an attractor has the highest score. The picture shows one line of each set.
 
 # %% tags=["slide"]
 examples = tables["examples"].fillna({"role": ""})
@@ -528,15 +110,13 @@ about = ["dataset", "line", "scheme", "expected", "says", "method", "passed"]
 shown = examples[examples["line"] == last].groupby(about, sort=False)
 lines = shown.agg(words=("word", list), scores=("score", list), marks=("role", list))
 lines = lines.reset_index()
-methods = {"V": "plain gradient", "SG": "SmoothGrad", "IG": "Integrated Gradients"}
 lines["heading"] = [
-    f"{one.dataset}, line {one.line}: expected {one.expected}, the model says {one.says}"
-    for one in lines.itertuples()
+    f"{r.dataset}, line {r.line}: expected {r.expected}, the model says {r.says}"
+    for r in lines.itertuples()
 ]
-lines["label"] = [
-    f"{methods[one.method]}: {'passes' if one.passed else 'fails'}"
-    for one in lines.itertuples()
-]
+verdict = lines["passed"].astype(bool).map({True: "passes", False: "fails"})
+method = lines["method"].map(figures.METHODS).str.partition(" (")[0]
+lines["label"] = method + ": " + verdict
 figure, _ = plot_words(
     lines,
     marks={"cue": "cue: decides the answer", "attractor": "attractor: could mislead"},
@@ -547,19 +127,239 @@ figure, _ = plot_words(
 stage.figure("examples", figure, formats)
 print(len(lines), "rows of", examples.groupby(about).ngroups)
 
+# %% [markdown] tags=["slide"]
+# Look at the words that are not underlined: some are the darkest of their row. The plausibility test ignores them.
+# [examples.csv](../../outputs/reference/lm_saliency/cpu/04_metrics/examples.csv) has all lines of scale `cpu` with their
+# scores.
+#
+# ## 2 · Table 3: plausibility
+#
+# Claim of the paper: SG and IG are more plausible than V nearly everywhere. Where a set has the same name as the paper's,
+# the figure also shows the paper's numbers.
+
+# %%
+columns = ["dataset", "scheme", "learnt", "method", "share_exp"]
+columns += ["all", "low", "high", "exp", "alt", "paper"]
+of_paper = numbers[numbers["quantity"].eq("plausibility") & numbers["class"].eq("all")]
+keys = ["dataset", "scheme", "method"]
+theirs = of_paper.drop_duplicates(keys).set_index(keys)["value"]
+places = zip(*(ours[name] for name in keys))
+ours = ours.assign(paper=[theirs.get(place, np.nan) for place in places])
+is_named = ours["method"].isin(figures.METHODS)
+table_3 = ours.loc[is_named, columns].reset_index(drop=True)
+
+# %% [markdown] tags=["slide"]
+# The figure also shows two rules: *random scores*, and *nearest noun*, which scores the last marked noun highest. They
+# never use the words of a line. How often they pass depends only on the places of the nouns and on the model's answers.
+
+# %% tags=["slide"]
+title = figures.plausibility_title(table_3, tables["floors"])
+figure = figures.plot_plausibility(table_3, tables["floors"], title)
+stage.figure("table_3", figure, formats)
+
 # %% [markdown]
-# Look at the words that are not underlined: some are the darkest of their row. Plausibility does not see them.
+# The same numbers, with those that the paper prints for its own four sets:
+
+
+# %% tags=["nbval-ignore-output"]
+def beside(ours, value, table, quantity, scenario):
+    """This run and the paper in one layout: a row for each architecture and method."""
+    index = ["scheme", "method"]
+    here = ours.pivot_table(index=index, columns="dataset", values=value, sort=False)
+    is_meant = numbers["source"].eq(f"Ding & Koehn 2021, {table}")
+    is_meant &= numbers["quantity"].eq(quantity) & numbers["class"].eq(scenario)
+    there = numbers[is_meant].pivot_table(
+        index=index, columns="dataset", values="value", sort=False
+    )
+    return pd.concat({"this run": here, "paper": there}, axis=1).round(3).head(12)
+
+
+stage.table("table_3", table_3)
+beside(table_3, "all", "Table 3", "plausibility", "all")
+
+# %% [markdown]
+# *Reading it.* Only models that have learnt their set (filled marks above) are evidence for or against the claim. The
+# paper does not report which of its models have learnt their sets; its columns are copied as printed.
 #
-# ## 8 · Verdicts
+# ## 3 · Table 8: the size of the gradient
 #
-# One row for each registered claim, decided ones first. `ours` is the median over its comparisons.
+# Claim of the paper: with gradient times input, SmoothGrad is better than V (section 2). With the *size* of the gradient
+# instead (*vector norm*, +VN), it loses this advantage. A size has no sign, so it cannot give an attractor a negative
+# score. Here too, only models that have learnt their set are evidence.
+
+# %% tags=["nbval-ignore-output"]
+is_size = ours["method"].isin(["V+VN", "SG+VN"])
+table_8 = ours.loc[is_size, columns].reset_index(drop=True)
+stage.table("table_8", table_8)
+beside(table_8, "all", "Table 8", "plausibility", "all")
+
+# %% [markdown] tags=["slide"]
+# ## 4 · Tables 4a and 4b: the same reason
+#
+# Claims of the paper: when two lines differ in a noun, the most consistent method is IG for the LSTM and SG for the
+# Transformer (4a). And consistency is lower between a model and its student than between two such lines in one model
+# (4b).
+
+# %% tags=["slide"]
+is_learnt = {(r.dataset, r.scheme): r.learnt for r in ours.itertuples()}
+inputs, models = tables["input_consistency"], tables["model_consistency"]
+panels = {
+    "two lines of one template (4a)": inputs[inputs["size"] == "full"],
+    "a model and its student (4b)": models,
+}
+panels = {name: part[part["side"] == "verum"] for name, part in panels.items()}
+of_students = panels["a model and its student (4b)"].query("method in @figures.METHODS")
+means = of_students.groupby("scheme")["estimate"].mean()
+title = (
+    f"A model and its student are explained most alike in the {means.idxmax()} "
+    f"(mean correlation {means.max():.2f})"
+)
+figure = figures.plot_consistency(panels, is_learnt, title)
+stage.figure("table_4", figure, formats)
+
+# %% [markdown]
+# The tables hold correlations of the scores for the expected class. The paper calls this column *exp.*, our files call it
+# `verum`. Table 4a:
+
+# %% tags=["nbval-ignore-output"]
+both = ["dataset", "scheme", "size", "method", "side", "estimate", "low", "high"]
+of_tables = inputs["method"].isin(figures.METHODS)
+of_tables &= inputs["size"].isin(["full", "student"])
+stage.table("table_4a", inputs.loc[of_tables, both].reset_index(drop=True))
+of_full = inputs[of_tables].query("size == 'full' and side == 'verum'")
+beside(of_full, "estimate", "Table 4a", "input_consistency", "exp")
+
+# %% [markdown]
+# Table 4b:
+
+# %% tags=["nbval-ignore-output"]
+stage.table("table_4b", models[both].reset_index(drop=True))
+beside(of_students, "estimate", "Table 4b", "model_consistency", "exp")
+
+# %% [markdown]
+# *Reading it.* Explanations can also correlate strongly for a model that has not learnt the set. Such a correlation is no
+# evidence about the method.
+#
+# ## 5 · Table 6: the students
+#
+# Claim of the paper: a distilled QRNN is far more plausible than the QRNN itself. On Syneval with IG the paper has
+# 0.981<!-- lm_saliency/material/paper_numbers[id=table6_plausibility_student_Syneval_QRNN_IG_all].value --> for the
+# student and 0.797<!-- lm_saliency/material/paper_numbers[id=table3_plausibility_Syneval_QRNN_IG_all].value --> for its
+# teacher. For each student the paper prints one method only: the one that was best for the teacher. The table shows the
+# column *all*; `table_6.csv` has the others, and input consistency.
+
+# %% tags=["nbval-ignore-output"]
+of_student = tables["plausibility"].query("size == 'student'")
+test_of = {
+    "plausibility_student": of_student.set_index(["dataset", "scheme", "method"]),
+    "input_consistency_student": inputs.query("size == 'student'").set_index(
+        ["dataset", "scheme", "method", "side"]
+    ),
+}
+sides, rows = {"exp": "verum", "alt": "malum"}, []
+of_paper = numbers[numbers["source"].str.endswith("Table 6")]
+for r in of_paper.rename(columns={"class": "scenario"}).itertuples():
+    key, column = (r.dataset, r.scheme, r.method), r.scenario
+    frame = test_of[r.quantity]
+    if r.quantity.startswith("input"):
+        key, column = (*key, sides[r.scenario]), "estimate"
+    value = frame.loc[key, column] if key in frame.index else np.nan
+    test = r.quantity.removesuffix("_student")
+    rows.append((test, *key[:3], r.scenario, r.value, value))
+names = ["test", "dataset", "scheme", "method", "column", "paper", "ours"]
+table_6 = stage.table("table_6", pd.DataFrame(rows, columns=names))
+of_all = table_6.query("test == 'plausibility' and column == 'all'")
+of_all.set_index(["scheme", "method", "dataset"])[["paper", "ours"]].round(3)
+
+# %% [markdown] tags=["slide"]
+# ## 6 · Figures 1 and 2: depth, width, heads
+#
+# Claim of the paper: IG is better on deeper models, SG on shallower ones; the other settings show no clear pattern. The
+# paper prints no numbers for these figures. Each mark is one small Transformer. Figure 1 shows the natural sets, Figure 2
+# Syneval. At scale `small` there are three models, and at `cpu` each has about a minute of training.
+
+# %% tags=["nbval-ignore-output"]
+sweep = tables["sweep"][tables["sweep"]["method"].isin(["SG", "IG"])]
+natural = [
+    name for name in ours["dataset"].unique() if name not in ("Syneval", "Winobias")
+]
+# the paper's own sets where they are at hand
+natural = [name for name in natural if name in ("PTB", "CoNLL")] or natural
+columns = ["dataset", "size", "layers", "parameters", "method", "learnt"]
+columns += ["all", "low", "high"]
+of_figure_1 = sweep[sweep["dataset"].isin(natural)].reset_index(drop=True)
+of_figure_2 = sweep[sweep["dataset"] == "Syneval"].reset_index(drop=True)
+stage.table("figure_1", of_figure_1[columns])
+stage.table("figure_2", of_figure_2[[*columns, "input_consistency"]])
+print(sweep["size"].nunique(), "small Transformers")
+
+# %% [markdown]
+# Figure 1:
+
+
+# %% tags=["slide"]
+def sweep_title(rows):
+    """How many of the models have learnt what they are asked about."""
+    learnt = rows.groupby("size")["learnt"].any()
+    is_enough = learnt.mean() >= 0.5
+    told = "read the filled marks" if is_enough else "depth cannot be judged"
+    models = f"{learnt.sum()} of {len(learnt)} small Transformers"
+    return f"{models} have learnt one of the sets: {told}"
+
+
+panels = [
+    (
+        f"{name}\n{figures.METHODS[method]}",
+        sweep[(sweep["dataset"] == name) & (sweep["method"] == method)],
+        "all",
+    )
+    for name in natural[:2]
+    for method in ("SG", "IG")
+]
+shown = of_figure_1[of_figure_1["dataset"].isin(natural[:2])]
+stage.figure("figure_1", figures.plot_sweep(panels, sweep_title(shown)), formats)
+
+# %% [markdown]
+# Figure 2, plausibility and input consistency:
+
+# %% tags=["slide"]
+panels = [
+    (
+        f"{name}\n{figures.METHODS[method]}",
+        of_figure_2[of_figure_2["method"] == method],
+        column,
+    )
+    for name, column in (
+        ("plausibility", "all"),
+        ("input consistency", "input_consistency"),
+    )
+    for method in ("SG", "IG")
+]
+title = sweep_title(of_figure_2).replace("one of the sets", "Syneval")
+stage.figure("figure_2", figures.plot_sweep(panels, title), formats)
+
+# %% [markdown]
+# *Reading it.* The intervals of models of different depth overlap. Hollow marks belong to models that have not learnt the
+# set, so they are no evidence about the claim.
+#
+# ## 7 · Verdicts
+#
+# At scale `small` the next cell only counts. At scale `cpu` it shows a row for each registered claim and for each number
+# that the paper prints, decided ones first ([the results page](../../outputs/reference/lm_saliency/cpu/05_figures.ipynb),
+# [table](../../outputs/reference/lm_saliency/cpu/05_figures/verdict_all.csv)). The column `ours` holds the median over a
+# claim's comparisons.
+#
+# Of the registered claims 1<!-- lm_saliency/cpu/decided[claims=registered at first, state=after].decided --> is decided there: *V explains both answers alike* holds<!-- lm_saliency/cpu/04_metrics/claims[id=v_same_in_both_scenarios].verdict -->. Another
+# 5<!-- lm_saliency/cpu/decided[claims=registered at first, state=after].undecided --> are undecided, among them *IG is more plausible than V* (undecided<!-- lm_saliency/cpu/04_metrics/claims[id=ig_beats_v].verdict -->), and 9<!-- lm_saliency/cpu/decided[claims=registered at first, state=after].not run --> were not run,
+# because no model has learnt the set. Of the printed numbers most belong to models or sets that were not run.
 
 # %%
 show_verdicts(stage, tables["claims"], material("lm_saliency") / "claims.yaml", "all")
 
 # %% [markdown]
-# *Reading it.* With one training of each model no claim about trained models is decided at any scale: the spread between trainings is not known.
-# What the runs show is that every step works, what each test means, and which effects are large enough to be worth three trainings.
+# *Reading it.* With one training run of each model no claim about trained models can be decided: the spread between
+# training runs is not known. These results show that every step works, what each test means, and how wide the intervals
+# are.
 
 # %%
 stage.close(globals())

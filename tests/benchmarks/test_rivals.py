@@ -1,5 +1,5 @@
-"""The engine beside well-batched peers: every arm runs, equal work gives equal scores, and the five
-lines are those of the table. Nothing is timed.
+"""The engine beside well-batched peers: every arm runs, equal work gives equal scores, and the
+lines of the README are those of the table. Nothing is timed.
 """
 
 from __future__ import annotations
@@ -109,22 +109,46 @@ def line(work: str, arm: str, equal: str, ratio: float) -> dict[str, object]:
     return about | spread | {"of_limit": 1.1, "share_difference": 1e-6}
 
 
-def test_five_lines_say_what_a_peer_does_as_well(bench: SimpleNamespace) -> None:
+def test_three_sentences_say_what_a_peer_does_as_well(bench: SimpleNamespace) -> None:
     peer = {"work": "LIME", "arm": "lime", "equal": "work", "side": "peer", "rounds": 3, "rows": 6}
+    half = line("Integrated Gradients", "engine, to 1 %, bfloat16", "answer", 0.4)
     table = pd.DataFrame(
         [
             line("Integrated Gradients", "engine, 50 points", "work", 1.03),
-            line("LIME", "engine", "work", 1.5),
+            line("LIME", "engine", "work", 1.5) | {"of_limit": 2.0},
             line("Integrated Gradients", "engine, to 1 %", "answer", 3.2),
+            half,
             line("several methods", "engine, together", "work", 2.2),
             peer,
         ]
     )
-    lines = bench.how_fast.five_lines(table).split("\n")
-    assert len(lines) == 5
-    assert "Integrated Gradients 1.03 times as fast (0.93-1.13), LIME 1.50" in lines[0]
-    assert "(engine, to 1 %) 3.20" in lines[1] and "2.20" in lines[2] and "LIME 110%" in lines[3]
-    assert "(within a tenth) in Integrated Gradients." in lines[4] and "3 rounds" in lines[4]
+    lines = bench.how_fast.three_sentences(table).split("\n")
+    assert len(lines) == 3
+    assert "1.50 to 2.20 times as fast as the fastest peer, except Integrated Gradients" in lines[0]
+    assert "where the peer is as fast." in lines[0] and "1e-06" in lines[0]
+    assert "3.20 to 3.20 times" in lines[1]
+    assert "in bfloat16, where the peer is 2.5 times as fast as the engine." in lines[1]
+    assert "110% to 200%" in lines[2]
+    only = bench.how_fast.three_sentences(pd.DataFrame([half, table.loc[0]])).split("\n")
+    assert "it is not faster in Integrated Gradients in bfloat16" in only[1]
+
+
+def test_an_aim_is_met_or_has_its_measured_reason(bench: SimpleNamespace) -> None:
+    table = pd.DataFrame(
+        [
+            line("Integrated Gradients", "engine, 50 points", "work", 1.03),
+            line("LIME", "engine", "work", 1.1),
+            line("Integrated Gradients", "engine, to 1 %, bfloat16", "answer", 0.4),
+        ]
+    ).assign(spread=[0.02, 0.04, 0.3], bfloat16_gain=0.1)
+    lines = bench.how_fast.aims(table).split("\n")
+    assert len(lines) == 9 and lines[2].endswith("| 1 | 1.03 (0.93-1.13) | 110%, 107% | met |")
+    assert lines[3].endswith("| missed: 1.8 would be 180% of the limit, for the peer is at 100% |")
+    assert "bfloat16 runs at 0.10 of the speed of float32" in lines[4]
+    assert lines[5].endswith("| Integrated Gradients | 110% | 110% | | met |")
+    assert lines[6].endswith("| LIME | 200% | 110% | | missed |")
+    assert "4% longer" in lines[8] and "at most 30%" in lines[8] and "2 arms" in lines[8]
+    assert "ran 3 times, on 6 to 6 rows" in lines[8]
 
 
 def test_the_readme_has_the_lines_of_the_published_table(bench: SimpleNamespace) -> None:

@@ -35,7 +35,17 @@ _CONTRAST = """((selector) => {
     return (Math.max(a, b) + .05) / (Math.min(a, b) + .05);
   }).reduce((least, ratio) => Math.min(least, ratio), 21);
 })"""
+# What DevTools answers where the page that a command was sent to has given way to the next one.
+_GONE = (
+    "Inspected target navigated or closed",
+    "Execution context was destroyed.",
+    "Cannot find context with specified id",
+)
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "chrome")
+
+
+class PageHasGone(Exception):
+    """The browser has left the page that was asked."""
 
 
 def find_program() -> str | None:
@@ -118,6 +128,8 @@ class Browser:
             elif complaint := _complaint(message):
                 self.complaints.append(complaint)
             elif message.get("id") == mine:
+                if message.get("error", {}).get("message") in _GONE:
+                    raise PageHasGone(message["error"]["message"])
                 assert "error" not in message, message
                 return message["result"]
 
@@ -183,12 +195,18 @@ class Browser:
         self.call("Emulation.setEmulatedMedia", features=[wish])
 
     def wait(self, script: str, seconds: float = 60) -> Any:
-        """The first value of a script that counts as true."""
+        """The first value of a script that counts as true; asked again on the page that follows
+        where the browser leaves one while the script runs."""
         until = time.monotonic() + seconds
-        while not (value := self.run(script)):
+        while True:
+            try:
+                value = self.run(script)
+            except PageHasGone:
+                value = None
+            if value:
+                return value
             assert time.monotonic() < until, f"not within {seconds} s: {script}"
             time.sleep(0.2)
-        return value
 
     def click(self, element: str, times: int = 1) -> None:
         """Click on the element that an expression finds, near its left end, as a person does."""

@@ -102,6 +102,13 @@ def test_of_a_function_the_first_failing_call_is_said() -> None:
         check_function(last, first, cases)
 
 
+def test_a_percentage_is_named_as_one() -> None:
+    with pytest.raises(Unsolved, match="75 is a percentage; write it as a share"):
+        check_number(75, 0.75)
+    with pytest.raises(Unsolved, match="another number"):
+        check_number(75, 7.5)
+
+
 def test_a_function_may_fail_return_nothing_or_another_shape() -> None:
     def fails(words: list[str]) -> None:
         raise KeyError("x")
@@ -109,7 +116,7 @@ def test_a_function_may_fail_return_nothing_or_another_shape() -> None:
     cases = {"Look again.": [["a"]]}
     with pytest.raises(Unsolved, match=r"fails\(\['a'\]\) stops with KeyError"):
         check_function(fails, first, cases)
-    with pytest.raises(Unsolved, match="returns nothing yet"):
+    with pytest.raises(Unsolved, match="Is a `return` missing"):
         check_function(lambda words: None, first, cases)
     with pytest.raises(Unsolved, match="returns nothing yet"):
         check_function(lambda words: ..., first, cases)

@@ -27,14 +27,16 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_stage_05_starts_from_committed_tables(small_outputs: Path, ran: list[str]) -> None:
-    assert list(prepare_stage("geco", "05")) == ["04_metrics: from outputs/reference/geco/small"]
+    read = ("04_metrics", "appendix_what_models_use")
+    taken = [f"{name}: from outputs/reference/geco/small" for name in read]
+    assert list(prepare_stage("geco", "05")) == taken
     stage = open_stage("geco", "small", "05_figures")
     table = stage.input("04_metrics", "figure.csv")
     assert (
         table.read_bytes()
         == (reference_dir("geco", "small") / "04_metrics/figure.csv").read_bytes()
     )
-    assert list(prepare_stage("geco", "05_figures")) == ["04_metrics: there already"]
+    assert list(prepare_stage("geco", "05_figures")) == [f"{name}: there already" for name in read]
     assert not ran
 
 
@@ -89,7 +91,7 @@ def test_what_is_packed_comes_back_byte_by_byte(
         stage = {"inputs": {}, "files": {}, "parameters": {}, "externals": {}}
         if job.stage == "03_attribution":
             stage["files"] = {"explanations.bin": {}, "overview.csv": {}}
-        if job.stage == "04_metrics":
+        if job.stage == PACKED["geco"]:
             stage["inputs"] = {
                 f"03_attribution/{n}": "" for n in ("explanations.bin", "overview.csv")
             }
@@ -100,7 +102,7 @@ def test_what_is_packed_comes_back_byte_by_byte(
     (run / "03_attribution" / "explanations.bin").write_bytes(content)
     pd.DataFrame({"n": [1]}).to_csv(kept / "03_attribution" / "overview.csv", index=False)
     assert len(pack("geco", run)) == 3 == len(pack("geco", run)), "tables are not packed"
-    list(prepare_stage("geco", "04"))
+    list(prepare_stage("geco", PACKED["geco"]))
     back = small_outputs / "geco" / "small" / "03_attribution"
     assert (back / "explanations.bin").read_bytes() == content
     (run / "05_figures" / "manifest.json").unlink()

@@ -111,6 +111,19 @@ def test_the_longest_comes_first(small_outputs: Path, monkeypatch: pytest.Monkey
     assert asked == ["02_use/longest", "02_use/longer", "02_use/short"]
 
 
+def test_jobs_that_another_goes_on_from_are_left_to_it() -> None:
+    store = Units(*PLACE)
+
+    def job(name: str, seconds: float, *needs: str) -> Job:
+        return Job(name, "02_use", ("01_make", *needs), seconds, 1.0, store, lambda: None, "m")
+
+    jobs = [job("short", 3), job("a1", 2), job("a2", 2, "a1"), job("a", 1, "a2"), job("long", 4)]
+    assert module._longest_first(jobs) == ["a", "long", "short"], "five seconds, four, three"
+    found = batches(jobs, seconds=4)
+    order = [key for batch in found.values() for key in (one.key for one in batch)]
+    assert order == ["short", "a1", "a2", "a", "long"], "no batch goes on from a later one"
+
+
 def test_a_claim_within_a_claim_is_granted(small_outputs: Path) -> None:
     store = Units(*PLACE)
     with store.claim("a"), store.claim("a", seconds=0):

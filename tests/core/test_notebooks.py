@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import IPython.display
 import nbformat
+import pandas as pd
 import pytest
 from nbformat.v4 import new_output
 
@@ -15,10 +17,14 @@ from lib.core.errors import TouchstoneError
 from lib.core.notebooks import (
     code_cells,
     find_notebooks,
+    find_sources,
     find_studies,
     fold_bars,
+    listed,
     read_notebook,
     show_source,
+    show_table,
+    stages_read,
 )
 from lib.core.paths import ROOT
 
@@ -62,9 +68,7 @@ def test_ids_are_the_same_at_every_reading_and_differ_between_cells(tmp_path: Pa
     assert set(ids) < {cell.id for cell in longer.cells}, "an unchanged cell keeps its id"
 
 
-@pytest.mark.parametrize(
-    "path", sorted((ROOT / "notebooks").rglob("[0-9][0-9]_*.py")), ids=lambda p: p.stem
-)
+@pytest.mark.parametrize("path", find_sources(), ids=lambda p: f"{p.parent.name}/{p.stem}")
 def test_code_cells_are_those_of_jupytext(path: Path) -> None:
     cells = [cell for cell in read_notebook(path).cells if cell.cell_type == "code"]
     tagged = ["parameters" in cell.metadata.get("tags", []) for cell in cells]
@@ -99,12 +103,55 @@ def test_notebooks_are_found_in_order(tmp_path: Path) -> None:
     assert find_notebooks("none", tmp_path) == []
 
 
+def test_an_appendix_runs_after_the_last_stage_that_it_reads(tmp_path: Path) -> None:
+    folder = tmp_path / "notebooks" / "toy"
+    folder.mkdir(parents=True)
+    for name in ("01_a", "02_b", "03_c"):
+        (folder / f"{name}.py").touch()
+    reads = '# %%\nstage.input("01_a", "x")\nstage.note(\n    "02_b", "y")\n'
+    (folder / "appendix_y.py").write_text(reads)
+    (folder / "appendix_x.py").write_text("# %%\n1\n")
+    names = [path.stem for path in find_notebooks("toy", tmp_path)]
+    assert names == ["01_a", "02_b", "appendix_y", "03_c", "appendix_x"]
+    (folder / "appendix_x.py").write_text(reads)
+    names = [path.stem for path in find_notebooks("toy", tmp_path)]
+    assert names == ["01_a", "02_b", "appendix_x", "appendix_y", "03_c"]
+    assert stages_read(folder / "appendix_x.py") == ["01_a", "02_b"]
+    assert find_sources(tmp_path)[0].name == "00_start_here.py"
+    assert [path.stem for path in find_sources(tmp_path)[1:]] == names
+
+
+@pytest.mark.parametrize("study", find_studies())
+def test_a_notebook_reads_those_that_run_before_it(study: str) -> None:
+    before: set[str] = set()
+    for path in find_notebooks(study):
+        assert set(stages_read(path)) <= before, path.name
+        before.add(path.stem)
+
+
 def test_studies_are_the_folders_that_hold_stages(tmp_path: Path) -> None:
     for name in ("toy/01_a.py", "bare/README.md", "00_start_here.py", "all/01_a.py", "all/02_b.py"):
         (tmp_path / "notebooks" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "notebooks" / name).touch()
     assert find_studies(tmp_path) == ["all", "toy"]
     assert set(find_studies()) >= {"geco", "lm_saliency", "cebab", "implicit_bias"}
+
+
+def test_a_table_is_shown_by_plain_names_and_what_is_left_out_is_said(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown: list[IPython.display.HTML] = []
+    monkeypatch.setattr(IPython.display, "display", shown.append)
+    table = pd.DataFrame({"MA": [0.5, None, 0.7], "seed": [0, 1, 2], "method": ["a", "b", "c"]})
+    named = table.rename_axis(columns="a pivot's")
+    show_table(named, {"method": "method", "MA": "mass accuracy"}, rows=2)
+    cells = re.findall("<t[hd].*?>(.*?)</t[hd]>", shown[0].data)
+    assert cells == ["method", "mass accuracy", "a", "0.5", "b", "-"]
+    assert capsys.readouterr().out == "1 more rows are in the saved table.\n"
+    show_table(table, {"seed": "seed"})
+    assert not capsys.readouterr().out
+    with pytest.raises(KeyError):
+        show_table(table, {"MB": "mass accuracy"})
 
 
 def displayed(fn: object, monkeypatch: pytest.MonkeyPatch) -> str:
@@ -127,3 +174,14 @@ def test_a_function_that_nobody_would_read_is_refused(monkeypatch: pytest.Monkey
     monkeypatch.setattr("inspect.getsource", lambda fn: "\n".join(["x = 1"] * 41))
     with pytest.raises(TouchstoneError, match="has 41 lines; show a part of at most 40"):
         show_source(displayed)
+
+
+def test_a_listing_has_at_most_twelve_lines_and_counts_the_rest() -> None:
+    files = [(f"{i:02}.csv", "1", "2") for i in range(20)] + [("m/a.json", "", ""), ("m/b", "", "")]
+    table = listed(files)
+    assert len(table) == 12
+    assert table["file"].tolist()[-1] == "11 more files, in manifest.json"
+    few = listed(files[-4:])
+    assert few["file"].tolist() == ["18.csv", "19.csv", "m/a.json", "m/b"]
+    folded = listed(files[9:])
+    assert folded["file"].tolist()[-1] == "m/ (2 files)" and len(folded) == 12

@@ -115,6 +115,11 @@ def test_a_file_is_noted_where_it_is_there(small_outputs: Path) -> None:
 def test_only_earlier_stages_can_be_read(small_outputs: Path) -> None:
     with pytest.raises(TouchstoneError, match="earlier stages only"):
         open_stage("toy", "small", "02_use").input("02_use", "scores.csv")
+    with pytest.raises(TouchstoneError, match="earlier stages only"):
+        open_stage("toy", "small", "appendix_x").input("appendix_x", "scores.csv")
+    stage = open_stage("toy", "small", "02_use")
+    with pytest.raises(TouchstoneError, match="appendix_x has not been completed"):
+        stage.input("appendix_x", "scores.csv")  # an appendix may stand before a stage
 
 
 def test_a_file_from_outside_is_recorded_without_the_machine_s_path(

@@ -129,3 +129,26 @@ def test_none_are_made_where_none_are_wanted(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(warm, "can_fork", lambda: False)
     with warm_kernels(True) as kernels:
         assert kernels is None
+
+
+def test_a_kernel_is_reached_while_every_port_is_taken(
+    kernels: WarmKernels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none_left(*args: object) -> int:
+        raise OSError("no port is free")
+
+    cache = "jupyter_client.provisioning.local_provisioner.LocalPortCache.find_available_port"
+    monkeypatch.setattr(cache, none_left)
+    assert run(kernels, ["print(1 + 1)"]) == ["2\n"]
+
+
+def test_ports_where_the_path_of_a_socket_would_be_too_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deep = tmp_path / ("x" * 100)
+    deep.mkdir()
+    monkeypatch.setattr(warm.tempfile, "tempdir", str(deep))
+    made = WarmKernels()
+    assert made.sockets() == {}
+    made.close()
+    assert not list(deep.iterdir())

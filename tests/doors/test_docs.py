@@ -1,6 +1,6 @@
 """The page about the doors does what it says: its code runs, block by block, in one folder.
 
-The glossary knows every name of settings and tables.
+The glossary knows every name of settings and tables, and every code of the notebooks.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from small_models import as_rows, build, tiny_tokenizer
 import lib.doors
 from lib import cli
 from lib.attribution import METHODS
+from lib.core.notebooks import find_sources, read_notebook
 from lib.core.paths import ROOT
 from lib.metrics import METRICS, ROW_SETS
 from lib.models.schemes import SCHEMES
@@ -26,6 +27,11 @@ from lib.studies.assay.truths import TRUTHS
 from lib.studies.geco.corpus import DATASETS, write_geco
 
 PAGE = (ROOT / "docs" / "doors.md").read_text()
+GLOSSARY = (ROOT / "docs" / "glossary.md").read_text()
+TERMS = re.findall(r"^(\w.*)\n  \S", GLOSSARY, flags=re.M)
+# Names of programs, of formats, of published models and text, and words in capitals: no codes.
+NAMES = """AND CLEAR CPU CSV DeYoung GECOBench GELU GPU JSON LIBERTy LayerNorm NAACL NumPy PyTorch
+README ReLU SHA-256 SHAP TSV VBP VBZ XOR XLNet""".split()
 BLOCKS = re.findall(r"```(python|sh)\n(.*?)```", PAGE, flags=re.S)
 
 
@@ -68,9 +74,26 @@ def test_the_page_or_the_house_names_every_door(name: str) -> None:
 
 
 def test_the_glossary_has_every_name_that_tables_and_settings_use() -> None:
-    text = (ROOT / "docs" / "glossary.md").read_text()
-    terms = re.findall(r"^(\w.*)\n  \S", text, flags=re.M)
     names = [*METHODS, *SCHEMES, *DATASETS, *ROW_SETS, *VERDICTS, *METRICS, *TRUTHS]
     codes = {"MA": "mass accuracy (MA)", "D_A_binary": "D_A", "D_S_binary": "D_S"}
-    assert not [name for name in names if codes.get(name, name) not in terms]
-    assert len(terms) == len(set(terms)), "a term is explained once"
+    assert not [name for name in names if codes.get(name, name) not in TERMS]
+    assert len(TERMS) == len(set(TERMS)), "a term is explained once"
+
+
+@pytest.mark.parametrize("path", find_sources(), ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_the_glossary_has_every_code_of_the_notebooks(path: Path) -> None:
+    """A code: two capitals, or one before an underscore, in prose (not in code or formulas)."""
+    prose = "\n".join(c.source for c in read_notebook(path).cells if c.cell_type == "markdown")
+    prose = re.sub(r"```.*?```|\$\$.*?\$\$", " ", prose, flags=re.S)
+    prose = re.sub(r"`[^`]*`|\$[^$\n]*\$|\]\([^)]*\)", " ", prose)
+    codes = set(re.findall(r"\b(?:[A-Z][a-z]*[A-Z][\w-]*|[A-Z]_\w+)", prose))
+    terms = [*TERMS, *(part for term in TERMS for part in re.split(r"\W+|_", term))]
+    known = {term.lower() for term in [*terms, *NAMES]}
+    is_model = re.compile(r"BERT|GPT|MiniLM|WikiText")
+    parts = {code: re.split(r"[-_]", code.lower()) for code in codes if not is_model.search(code)}
+    unknown = {
+        code
+        for code, of_code in parts.items()
+        if not (code.lower() in known or all(x in known or x.isdigit() for x in of_code))
+    }
+    assert not unknown, "docs/glossary.md says in one line what each of these is"

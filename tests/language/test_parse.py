@@ -15,6 +15,7 @@ from lib.language.parse import (
     annotate,
     annotate_tokens,
     load_pipeline,
+    parse_by,
     read_docs,
     read_summaries,
     split_sentences,
@@ -132,6 +133,8 @@ def test_a_text_that_changed_since_it_was_annotated_is_noticed() -> None:
         match="does not hold the sentence 'A sentence that nobody wrote.'.*spacy_pipeline",
     ):
         stored_annotation(["A sentence that nobody wrote."], files)
+    stored = parse_by("stored", [(text := next(iter(read_docs(files[0]).values())).text)], files)
+    assert stored[0][0].text == text and stored[1] == stored_pipeline(files[0])
 
 
 def test_a_missing_pipeline_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

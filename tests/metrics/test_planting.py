@@ -176,6 +176,16 @@ def test_the_whole_route_says_how_firmly_the_model_follows(tmp_path):
     assert found.query("method == 'Occlusion'")["mass"].mean() > found["even"].mean() + 0.3
 
 
+def test_an_encoder_that_has_not_learnt_the_word_is_refused_too(tmp_path):
+    rows = toy_rows()
+    train, test = (rows[rows["sentence_idx"] < 20], rows[rows["sentence_idx"] >= 20])
+    parts = [part.reset_index(drop=True) for part in (train, test)]
+    recipe = {"encoder": saved(tmp_path, "bert"), "revision": "", "classes": CLASSES}
+    learn = {"scheme": "CEfAf", "lr": 1e-5, "batch_size": 16}
+    with pytest.raises(TouchstoneError, match="the model does not rest on it"):
+        planted_mass(recipe, *parts, test["row_id"][:6], ["Occlusion"], epochs=1, **learn)
+
+
 def test_the_share_by_hand():
     swaps = pd.DataFrame(
         {"follows": [True] * 19 + [False] + [False] * 5, "is_swapped": [True] * 20 + [False] * 5}
@@ -270,8 +280,8 @@ def test_what_is_trained_unless_one_says_otherwise(tmp_path, monkeypatch) -> Non
     assert (asked["scheme"], asked["seed"]) == ("OLA-CEA", 0) and swaps["follows"].all()
     assert planted.equals(plant(rows, TOKENS, seed=0)) and asked["train"].equals(planted)
 
-    def student(trainer, train, test, classes, settings, tokens, seed):
-        asked.update(seed=seed, settings=settings)
+    def student(trainer, train, test, classes, settings, tokens, seed, scheme):
+        asked.update(seed=seed, settings=settings, scheme=scheme)
         return None, PLANTED.assign(sentence_idx=0), swaps
 
     monkeypatch.setattr(planting, "train_shortcut", student)
@@ -279,3 +289,18 @@ def test_what_is_trained_unless_one_says_otherwise(tmp_path, monkeypatch) -> Non
     found = planted_mass(recipe, rows, rows, ["1-F"], ["Uniform random"], epochs=3)
     assert found["row_id"].tolist() == ["1-F"] and asked["seed"] == 0
     assert asked["settings"] == Settings(epochs=3, lr=0.01, batch_size=64, eps=1e-5)
+    assert asked["scheme"] == "OLA-CEA"
+    planted_mass(
+        recipe,
+        rows,
+        rows,
+        ["1-F"],
+        ["Uniform random"],
+        2,
+        7,
+        scheme="CEfAf",
+        lr=1e-4,
+        batch_size=32,
+    )
+    assert asked["settings"] == Settings(epochs=2, lr=1e-4, batch_size=32)
+    assert (asked["scheme"], asked["seed"]) == ("CEfAf", 7)

@@ -97,6 +97,35 @@ def test_explanations_fall_from_one_to_about_zero():
     assert means.loc[("Occlusion", 1)].max() < 0.9
 
 
+def test_rows_are_explained_after_the_shown_parts_alone_and_the_cascade_stays():
+    model, rows = build("BERT"), sentences(2)
+    asked = (model, rows, ["Saliency"], 1, 3)
+    whole = cascading_randomisation(*asked)
+    some = cascading_randomisation(*asked, shown=["head", "layer 0"])
+    assert some["part"].unique().tolist() == [TRAINED, "head", "layer 0"]
+    assert some["step"].unique().tolist() == [0, 1, 4]
+    kept = whole[whole["part"].isin(some["part"])].reset_index(drop=True)
+    pd.testing.assert_frame_equal(kept, some)
+    with pytest.raises(TouchstoneError, match="'layer 7'; write one of head, pooler"):
+        cascading_randomisation(*asked, shown=["layer 7"])
+
+
+def test_random_models_may_share_the_base_sentences():
+    model, rows = build("BERT"), pd.concat([sentences(5)] * 2, ignore_index=True)
+    rows["row_id"] = [f"{row}-{i // 5}" for i, row in enumerate(rows["row_id"])]
+    asked = {"n_draws": 2, "seed": 3, "shown": ["head"]}
+    whole = cascading_randomisation(model, rows, ["Saliency", "InputXGradient"], **asked)
+    found = cascading_randomisation(
+        model, rows, ["Saliency", "InputXGradient"], **asked, shared=True
+    )
+    of_draw = found.groupby("draw")["sentence_idx"].unique().map(sorted).to_dict()
+    assert of_draw == {0: [0, 2, 4], 1: [1, 3]}
+    keys = ["method", "row_id", "step", "draw"]
+    both = found.merge(whole, on=keys, suffixes=("", "_whole"))
+    assert len(both) == len(found) == len(whole) / 2
+    assert np.allclose(both["rank_signed"], both["rank_signed_whole"])
+
+
 def test_a_rule_that_sees_no_model_never_changes():
     found = cascading_randomisation(build("OLA"), sentences(5), ["First pronoun"], n_draws=1)
     assert found["rank_size"].dropna().eq(1).all() and found["step"].max() == 5

@@ -34,6 +34,8 @@ SPHINX = [
     "docs/api.html",
     "docs/glossary.html",
     "docs/doors.html",
+    "docs/course/README.html",
+    "docs/course/exercises/geco.html",
     "notebooks/00_start_here.html",
     "notebooks/geco/README.html",
     "notebooks/geco/03_attribution.html",
@@ -41,7 +43,11 @@ SPHINX = [
     "outputs/reference/geco/cpu/05_figures.html",
     "outputs/reference/lm_saliency/cpu/04_metrics.html",
 ]
-PLAIN = ["docs/board.html", "outputs/reference/assay/cards/LIME/card.html"]
+PLAIN = [
+    "docs/board.html",
+    "outputs/reference/assay/cards/LIME/card.html",
+    "docs/course/slides/geco/04_metrics.html",
+]
 WIDTHS = {1280: 900, 390: 844}
 PICTURES = """[...document.querySelectorAll('img')].filter(i => !i.complete || !i.naturalWidth
   || !i.alt || /\\.(png|svg)$/.test(i.alt)).map(i => i.src)"""
@@ -167,6 +173,20 @@ def test_every_notebook_and_result_is_there(site: Path) -> None:
     expected = {path.relative_to(ROOT).with_suffix(".html") for path in sources}
     assert len(expected) > 20
     assert not [name for name in expected if not (site / name).is_file()]
+
+
+def test_a_teacher_needs_no_installation(site: Path, pages: dict[Path, Page]) -> None:
+    """From the start, two clicks lead to the exercises, the slides and the student's edition."""
+    course = site / "docs" / "course"
+    assert "docs/course/README.html" in pages[site / "index.html"].links
+    links = {link.partition("#")[0] for link in pages[course / "README.html"].links}
+    exercises = sorted(path.name for path in course.glob("exercises/*.html"))
+    assert len(exercises) == 6
+    wanted = {"student.zip", "slides/index.html", *(f"exercises/{name}" for name in exercises)}
+    assert wanted <= links
+    text = (course / "exercises" / "geco.html").read_text()
+    assert text.count("<summary>The check</summary>") > 10
+    assert (course / "student.zip").stat().st_size < 15e6
 
 
 @pytest.mark.parametrize("name", SPHINX)

@@ -24,7 +24,16 @@ from lib.plots import (
     plot_relative_mass_accuracy,
     plot_significance,
 )
-from lib.plots.panels import FAMILY_LOOKS, FLOOR_LOOKS, METHOD_ORDER, SCHEME_ORDER
+from lib.plots.panels import (
+    FAMILY_LOOKS,
+    FLOOR_LOOKS,
+    METHOD_ORDER,
+    SCHEME_NAMES,
+    SCHEME_ORDER,
+    dataset_label,
+    method_label,
+    scheme_label,
+)
 
 DATASETS = ("D_A", "D_S")
 FLOORS = ("Uniform random", "First pronoun", "Pronoun list", "Pattern Variant")
@@ -50,6 +59,10 @@ def results(**columns: object) -> pd.DataFrame:
 
 def legend_texts(figure: plt.Figure) -> set[str]:
     return {text.get_text() for text in figure.legends[0].get_texts()}
+
+
+def finding(figure: plt.Figure) -> str:
+    return figure.legends[0].get_title().get_text()
 
 
 def test_mass_accuracy_draws_every_method_and_every_floor_in_every_panel():
@@ -79,15 +92,18 @@ def test_a_method_stands_on_its_own_line():
         where |= dict(zip(np.round(x, 6), y))
     labels = [tick.get_text() for tick in figure.axes[0].get_yticklabels()]
     for row in table.query("dataset == 'D_A' and scheme == 'ZS'").itertuples():
-        assert labels[int(where[round(row.MA, 6)])] == row.method
+        assert labels[int(where[round(row.MA, 6)])] == method_label(row.method)
 
 
 @pytest.mark.slow
 def test_a_model_below_the_rule_is_marked_and_explained():
     figure, _ = plot_mass_accuracy(results())
-    marked = [ax.get_title() for ax in figure.axes if "\N{DAGGER}" in ax.get_title()]
-    assert marked == ["D_A, C \N{DAGGER}", "D_S, C \N{DAGGER}"]
+    marked = [i for i, ax in enumerate(figure.axes) if "\N{DAGGER}" in ax.get_title()]
+    column = SCHEME_ORDER.index("C")
+    assert marked == [column, len(SCHEME_ORDER) + column]
+    assert figure.axes[column].get_title() == "head only (C) \N{DAGGER}"
     assert any(BELOW in text for text in legend_texts(figure))
+    assert [ax.get_ylabel() for ax in figure.axes[5::6]] == [dataset_label(d) for d in DATASETS]
     clean, _ = plot_mass_accuracy(results().assign(below_first_pronoun=False))
     assert not any(BELOW in text for text in legend_texts(clean))
 
@@ -99,6 +115,8 @@ def test_relative_mass_accuracy_leaves_out_the_baseline_and_shows_the_floors():
         len(SCHEME_ORDER) - 1
     )
     assert {"First pronoun", "Uniform random", "zero-shot model"} < legend_texts(figure)
+    n_above = (plotted["low"] > 1).sum()
+    assert finding(figure).startswith(f"{n_above} of {len(plotted)} explanations lie more")
 
 
 def test_correlations_are_sorted_and_cut():
@@ -113,7 +131,7 @@ def test_correlations_are_sorted_and_cut():
 def test_performance_shows_models_hard_rows_and_floors():
     table = pd.DataFrame(
         [
-            (d, s, x, x - 0.1, x + 0.05, x - 0.2, x - 0.3, x)
+            (d, s, x, x - 0.1, x + 0.05, x - 0.2, x - 0.3, x, s == "C")
             for d in DATASETS
             for x, s in zip(
                 np.linspace(0.5, 0.9, 8), (*SCHEME_ORDER, "First pronoun rule", "Bag of words")
@@ -128,13 +146,14 @@ def test_performance_shows_models_hard_rows_and_floors():
             "accuracy_hard",
             "low_hard",
             "high_hard",
+            "below_first_pronoun",
         ],
     )
     figure, plotted = plot_performance(table)
     assert {"all rows", "hard rows", "First pronoun rule", "Bag of words"} == legend_texts(figure)
-    assert [tick.get_text() for tick in figure.axes[0].get_yticklabels()] == list(
-        SCHEME_ORDER
-    ) and len(plotted) == len(table)
+    names = [tick.get_text() for tick in figure.axes[0].get_yticklabels()]
+    assert names == [scheme_label(name, 40) for name in SCHEME_ORDER] and len(plotted) == len(table)
+    assert finding(figure) == "2 of 12 models classify worse than the first-pronoun rule"
 
 
 def test_the_example_shows_every_word_and_marks_the_ground_truth():
@@ -169,23 +188,44 @@ def test_the_two_forms_are_drawn_apart():
     assert {"ground-truth words", "other words"} < legend_texts(figure)
 
 
-def test_significance_prints_the_p_values():
-    table = results(p_holm=0.2).query("scheme != 'ZS'")
+def test_significance_shows_sizes_and_counts_what_is_large():
+    table = results(p_holm=0.2).query("scheme != 'ZS'").rename(columns={"MA": "difference"})
     table.loc[table["method"] == "LIME", "p_holm"] = 0.0001
-    figure, _ = plot_significance(table)
-    texts = [text.get_text() for text in figure.axes[0].texts]
-    assert texts.count("<.001") == len(SCHEME_ORDER) - 1 and ".200" in texts
+    table.loc[(table["method"] == "LIME") & (table["scheme"] == "C"), "low"] = 0.001
+    figure, plotted = plot_significance(table)
+    n_models = len(DATASETS) * (len(SCHEME_ORDER) - 1)
+    assert finding(figure) == (
+        f"{n_models} of {n_models * len(METHOD_ORDER)} differences are significant, "
+        f"{n_models - len(DATASETS)} of these surely larger than 0.01"
+    )
+    panel = figure.axes[0]
+    full = [c for c in panel.containers if c.lines[0].get_markerfacecolor() != "white"]
+    drawn = [x for container in full for x in container.lines[0].get_xdata()]
+    first = table.query("dataset == 'D_A' and scheme == 'C' and method == 'LIME'")
+    assert drawn == first["difference"].tolist()
+    assert list(plotted) == ["dataset", "scheme", "method", "p_holm"] and len(plotted) == len(table)
+
+
+@pytest.mark.parametrize("n_above", [0, 3])
+def test_a_title_counts_what_reaches_the_rule(n_above: int):
+    table = results()
+    rule = table["method"] == "First pronoun"
+    models = table["scheme"] != "-"
+    order = table.loc[models & (table["dataset"] == "D_S"), "MA"].sort_values(ascending=False)
+    limit = order.iloc[n_above - 1] if n_above else 2.0
+    table.loc[rule, "MA"] = [2.0, limit]
+    told = finding(plot_mass_accuracy(table)[0])
+    assert told.startswith(f"{n_above or 'None'} of {models.sum()} explanations of a model")
 
 
 def test_the_grid_has_the_order_of_the_figures_and_keeps_a_user_s_own_method():
     table = pd.concat(
         [results(), pd.DataFrame([{"dataset": "D_A", "scheme": "C", "method": "mine", "MA": 0.3}])]
     )
-    grid = method_grid(table.sample(frac=1, random_state=0), "MA")
-    assert list(grid.columns) == [*SCHEME_ORDER, "-"] and list(grid.loc["D_A"].index[:8]) == list(
-        METHOD_ORDER
-    )
-    assert grid.loc[("D_A", "mine"), "C"] == 0.3
+    grid = method_grid(table.sample(frac=1, random_state=0), "MA", "D_A")
+    assert list(grid.columns) == [SCHEME_NAMES[name] for name in (*SCHEME_ORDER, "-")]
+    assert list(grid.index[:8]) == [method_label(name) for name in METHOD_ORDER]
+    assert grid.loc["mine", "head only"] == 0.3 and grid.loc["mine", "zero-shot"] == ""
     figure, _ = plot_mass_accuracy(
         table.fillna({"low": 0.2, "high": 0.4, "below_first_pronoun": False}).astype(
             {"below_first_pronoun": bool}

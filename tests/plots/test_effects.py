@@ -48,24 +48,62 @@ def test_an_explainer_from_outside_has_a_mark_and_a_line_in_the_legend() -> None
     assert set(told[1]) - set(told[0]) == {"outside"}
 
 
-def test_heat_map_and_three_effects_draw_their_tables() -> None:
-    table = pd.DataFrame(
-        [
-            ("d", "A", "food", "Negative", "Positive", 0.3),
-            ("d", "B", "noise", "unknown", "Negative", 0.1),
-        ],
-        columns=["dataset", "explainer", "aspect", "old", "new", "L2"],
-    )
-    figure, plotted = plot_directions(
-        table, "L2", "error", ("food", "noise"), {"Negative": "−", "unknown": "?", "Positive": "+"}
-    )
-    assert [t.get_text() for t in figure.axes[0].get_xticklabels()] == [
-        "food −→+",
-        "noise ?→−",
-    ] and len(plotted) == 2
+def test_the_title_of_the_errors_says_what_was_found() -> None:
+    names = ["dataset", "model", "explainer", "family", "metric", "error", "low", "high"]
+    ceilings = pd.DataFrame(columns=["dataset", "model", "metric", "error", "low", "high"])
+    rows = [
+        ("d", "m", "Zero", "floor", "L2", 0.6, 0.5, 0.7),
+        ("d", "m", "B", "ours", "L2", 0.9, 0.8, 1.0),
+        ("d", "m", "Approx", "paper", "L2", 0.7, 0.6, 0.8),
+    ]
+    figure, _ = plot_errors(pd.DataFrame(rows, columns=names), ceilings)
+    assert "larger" in figure.get_suptitle() and "every model" in figure.get_suptitle()
+    assert [t.get_text() for t in figure.axes[0].get_yticklabels()] == ["Approx", "B"]
+    rows[0] = ("d", "m", "Zero", "floor", "L2", 0.8, 0.7, 0.9)
+    figure, _ = plot_errors(pd.DataFrame(rows, columns=names), ceilings)
+    assert "no model" in figure.get_suptitle()
+
+
+def test_rows_of_errors_are_told_apart_by_what_differs() -> None:
+    names = ["dataset", "model", "explainer", "family", "metric", "error", "low", "high"]
+    ceilings = pd.DataFrame(columns=["dataset", "model", "metric", "error", "low", "high"])
+    for rows, heads in (
+        ([("d", "m")], ["m: "]),
+        ([("d", "m"), ("d", "n")], ["m: ", "n: "]),
+        ([("d", "m"), ("e", "m")], ["d:\n", "e:\n"]),
+        ([("d", "m"), ("e", "n")], ["d, m:\n", "e, n:\n"]),
+    ):
+        table = [(*row, "CONEXP", "paper", "L2", 0.4, 0.3, 0.5) for row in rows]
+        figure, _ = plot_errors(pd.DataFrame(table, columns=names), ceilings)
+        assert [ax.get_title() for ax in figure.axes] == [
+            f"{head}whole effect (L2)" for head in heads
+        ]
+
+
+def test_heat_map_sorts_by_error_and_effect_and_marks_what_is_worse_than_silence() -> None:
+    cells = [("food", "Negative", "Positive", 0.9), ("noise", "unknown", "Negative", 0.1)]
+    rows = [
+        ("d", name, aspect, old, new, error * times)
+        for name, times in (("Zero", 1.0), ("Worse", 2.0), ("Better", 0.5))
+        for aspect, old, new, error in cells
+    ]
+    table = pd.DataFrame(rows, columns=["dataset", "explainer", "aspect", "old", "new", "L2"])
+    signs = {"Negative": "−", "unknown": "?", "Positive": "+"}
+    figure, plotted = plot_directions(table, "L2", ("noise", "food"), signs)
+    ax = figure.axes[0]
+    assert [t.get_text() for t in ax.get_xticklabels()] == ["food − → +", "noise ? → −"]
+    assert [t.get_text() for t in ax.get_yticklabels()] == ["Better", "Zero", "Worse"]
+    assert ax.lines[0].get_ydata().tolist() == [2, 2] and len(plotted) == 6
+    assert ax.get_title(loc="right").startswith("1 of 2 explainers err less")
+    few = table[table["explainer"] != "Zero"]
+    assert plot_directions(few, "L2", ("noise", "food"), signs)[0].axes[0].get_title(loc="right")
+
+
+def test_three_effects_draws_its_table() -> None:
     effects = pd.DataFrame(
         [("d", "food", "the world", 1.8), ("d", "food", "CONEXP", 2.5)],
         columns=["dataset", "aspect", "who", "stars"],
     )
-    figure, _ = plot_three_effects(effects, "in stars")
+    figure, _ = plot_three_effects(effects, "in stars", "a finding")
     assert [line.get_xdata()[0] for line in figure.axes[0].lines] == [1.8, 2.5]
+    assert figure.get_suptitle() == "a finding"

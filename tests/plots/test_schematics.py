@@ -13,6 +13,9 @@ import pytest
 import schematics
 from matplotlib.text import Text
 
+from lib.metrics import concept_effects
+from lib.plots import schematics_effects as effects
+from lib.plots import schematics_evidence as evidence
 from lib.plots import schematics_methods as methods
 from lib.plots import schematics_truths as truths
 
@@ -69,6 +72,32 @@ def test_what_is_drawn_follows_from_the_arguments() -> None:
     pronoun = truths.draw_masked_pronoun(["[MASK]", "sings"], 0, {"He": 0.3, "She": 0.1})
     assert "0.75" in pronoun.alt
     assert "0.60, is the floor" in methods.draw_floor({"x": 0.9, "y": 0.6}, ["y"], "mass").alt
+    plt.close("all")
+
+
+def test_errors_that_are_drawn_are_those_of_the_metrics() -> None:
+    effect, estimate = np.array([[0.4, 0.0, -0.4]]), np.array([[0.0, 0.3, -0.3]])
+    alt = effects.draw_errors(effect[0].tolist(), estimate[0].tolist()).alt
+    for name in concept_effects.DISTANCES:
+        error = getattr(concept_effects, name.lower())(effect, estimate)[0]
+        assert f"{error:.2f}" in alt, name
+    plt.close("all")
+
+
+def test_evidence_follows_from_the_arguments() -> None:
+    beside, on_line = [(0.0, 0.4)], [(0.1, 0.0)]
+    assert "in the mean 0.30" in effects.draw_two_answers(0.6, beside + on_line).alt
+    texts = [("good", "bad", 0.8), ("bad", "bad", 0.2), ("bad", "good", 0.4)]
+    alt = effects.draw_ways(texts, asked=1).alt
+    assert "(+0.50)" in alt and "(+0.6)" in alt, "the averages, the match"
+    alt = evidence.draw_scores(
+        [("he", 0.3, "she", 0.1, ""), ("he", 0.3, "she", None, "alone")], 0.05
+    )
+    assert "1 gets 0.75, 2 is discarded (alone)" in alt.alt
+    alt = evidence.draw_removed({"a": 1.0, "b": -3.0}, {1}).alt
+    assert "in sum -2; without 'b' the sum is 1, so the effect of these words is -3," in alt
+    right = np.array([[[1, 1], [0, 0]], [[1, 1], [0, 1]]])
+    assert evidence.draw_resample(right, (1, 1)).alt.endswith("has a mean of 0.25.")
     plt.close("all")
 
 

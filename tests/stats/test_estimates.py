@@ -19,6 +19,7 @@ from lib.stats.estimates import (
     estimates,
     estimates_of,
     expanded_quantiles,
+    half_widths,
     resamples,
 )
 
@@ -249,3 +250,19 @@ def test_an_area_needs_both_classes_in_every_training_and_ends_at_one() -> None:
     noisy = scored(np.random.default_rng(6), 8, 2, gap=1.5)
     noisy.loc[noisy["seed"] == 0, "score"] = noisy["tag"]
     assert estimate_auc(noisy, "score", "tag").high == 1.0
+
+
+def test_half_widths_by_hand() -> None:
+    table = pd.DataFrame(
+        {
+            "model": ["b", "b", "b", "a"],
+            "low": [0.0, 0.1, np.nan, 0.3],
+            "high": [0.2, 0.7, np.nan, 0.4],
+            "n_sentences": [8, 9, 9, 2],
+            "n_seeds": [3, 3, 3, 1],
+        }
+    )
+    found = half_widths(table, ["model"]).set_index("model")
+    assert found.index.tolist() == ["b", "a"]
+    assert found.loc["b"].tolist() == pytest.approx([2, 9, 3, 0.2, 0.3])
+    assert found.loc["a"].tolist() == pytest.approx([1, 2, 1, 0.05, 0.05])

@@ -8,18 +8,26 @@ from __future__ import annotations
 import contextlib
 import io
 import re
+import zipfile
 from pathlib import Path
 from typing import Any
 
 import nbformat
 import pytest
-from editions import edition_of, exercises, sources
+from editions import edition_of, exercises, pack
 
 from lib.core.exercises import Unsolved
-from lib.core.notebooks import EDITIONS, EXERCISE_TAGS, code_cells, read_notebook
+from lib.core.notebooks import (
+    APPENDIX,
+    EDITIONS,
+    EXERCISE_TAGS,
+    code_cells,
+    find_sources,
+    read_notebook,
+)
 from lib.core.paths import ROOT
 
-SOURCES = sources()
+SOURCES = [path for path in find_sources() if not path.stem.startswith(APPENDIX)]
 every_notebook = pytest.mark.parametrize(
     "source", SOURCES, ids=lambda path: str(path.relative_to(ROOT / "notebooks"))
 )
@@ -96,6 +104,27 @@ def test_a_students_notebook_is_whole_and_its_links_lead_somewhere(tmp_path: Pat
     assert not any(c.get("outputs") for c in notebook.cells if tag_of(c))
 
 
+@pytest.mark.slow
+def test_the_students_edition_is_one_file_without_solutions(tmp_path: Path) -> None:
+    """It is unpacked into outputs/editions of a checkout, from where its links lead on."""
+    pack(tmp_path / "student.zip")
+    place = ROOT / "outputs" / "editions" / "student"
+    with zipfile.ZipFile(tmp_path / "student.zip") as packed:
+        packed.extractall(tmp_path)
+    folder = tmp_path / "student"
+    pages = sorted(folder.rglob("*.ipynb"))
+    assert len(pages) == len(find_sources()) and (folder / "README.md").is_file()
+    for page in pages:
+        notebook = nbformat.read(page, as_version=4)
+        tags = {tag_of(cell) for cell in notebook.cells} - {""}
+        assert tags in ({"exercise", "hole", "check"}, set())
+        prose = "\n".join(c.source for c in notebook.cells if c.cell_type == "markdown")
+        for target in re.findall(r"\]\((?!https?://|#|mailto:)([^)#\s]+)", prose):
+            here = (page.parent / target).exists()
+            there = (place / page.parent.relative_to(folder) / target).resolve()
+            assert here or there.exists(), (page, target)
+
+
 @pytest.mark.more
 def test_a_teachers_notebook_has_its_solutions_executed(tmp_path: Path) -> None:
     notebook = edition_of(SOURCES[0], "teacher", tmp_path)
@@ -124,23 +153,3 @@ def test_only_text_may_change_without_a_run(tmp_path: Path, monkeypatch) -> None
     source.write_text(source.read_text().replace("n_train = 40", "n_train = 41"))
     with pytest.raises(SystemExit, match="a code cell changed; run without --prose"):
         execute.renew_prose(source)
-
-
-@pytest.mark.more
-def test_slides_need_no_network_and_show_tagged_cells(tmp_path: Path, browser) -> None:
-    import slides
-
-    found = slides.slides_of(ROOT / "notebooks" / "geco" / "04_metrics.py")
-    whole = slides.page("Title", found)
-    assert not re.search(r"""(src|href)=["']https?://|<link|@import""", whole)
-    assert "<img alt='figure of the notebook'" in whole and "KEPT" not in whole
-    assert sum("<h3>" in slide for slide in found) >= 4, "the tasks are slides, too"
-    file = tmp_path / "slides.html"
-    file.write_text(whole)
-    browser.go(file.as_uri())
-    at = "document.getElementById('at').textContent"
-    browser.wait(f"document.getElementById('at') && {at} === '1 / {len(found)}'")
-    browser.press("ArrowRight")
-    assert browser.run(at) == f"2 / {len(found)}"
-    shown = "[...document.querySelectorAll('section')].filter(s => s.offsetHeight).length"
-    assert browser.run(shown) == 1

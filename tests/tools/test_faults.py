@@ -54,6 +54,7 @@ def write_all(folder: Path) -> None:
     (here / "a.json").write_text(json.dumps({"a": [1, 2]}))
     (here / "a.jsonl").write_text('{"a": 1}\n{"a": 200}\n')
     (here / "a.md").write_text("a card \u00e9")
+    (here / "a.svg").write_text("<svg><path/></svg>")
     (here / "a.log").write_text("a line \u00e9")
     (here / "a.txt").write_text("a line \u00e9")
     (here / "a.ipynb").write_text(notebook())
@@ -336,12 +337,15 @@ def test_a_run_that_ends_before_its_moment_is_begun_anew_by_its_own_duration(
     kill = faults.Kill(7, "geco", "tiny", STAGE, "tree", "open")
     place = faults.Place(tmp_path)
     write_all(place.undisturbed / "geco" / "tiny")
+    for appendix in sorted((ROOT / "notebooks" / "geco").glob("appendix_*.py")):
+        (place.undisturbed / "geco" / "tiny" / appendix.stem).mkdir()
     monkeypatch.setattr(faults, "Run", Faster)
     monkeypatch.setattr(faults, "moment", lambda kill, marks, attempt: asked.append(marks))
     faults.strike(place, kill, faults.Marks(20.0, 60.0, 9), tmp_path / "kill007")
     assert asked == [faults.Marks(20.0, 60.0, 9), faults.Marks(1.0, 3.0, 9)]
     copied = {path.name for path in (tmp_path / "kill007" / "geco" / "tiny").iterdir()}
-    assert copied == {"01_data_generation"}, "the stage begins in an empty folder"
+    before = {"01_data_generation", "appendix_annotator", "appendix_released_ola"}
+    assert copied == before, "the stage begins in an empty folder"
     monkeypatch.setattr(Faster, "kill", lambda run, victim, is_time: run.marks.clear())
     with pytest.raises(TouchstoneError, match="before its moment"):
         faults.strike(place, kill, faults.Marks(20.0, 60.0, 9), tmp_path / "kill007")

@@ -14,11 +14,11 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
 from traitlets.config.loader import PyFileConfigLoader
 
-from lib.core.notebooks import read_notebook
+from lib.core.notebooks import find_sources, read_notebook
 from lib.core.paths import ROOT
 
 LAB = ROOT / "tools" / "lab"
-SOURCES = sorted((ROOT / "notebooks").rglob("[0-9][0-9]_*.py"))
+SOURCES = find_sources()
 SOURCE = """# ---
 # jupyter:
 #   kernelspec:

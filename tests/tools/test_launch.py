@@ -12,6 +12,7 @@ from pathlib import Path
 import launch
 import pytest
 
+from lib.core.notebooks import find_sources
 from lib.core.paths import ROOT
 
 
@@ -42,8 +43,8 @@ def test_one_address_stands_everywhere() -> None:
 
 def test_the_copies_for_colab_begin_with_their_cell_and_hold_no_outputs(tmp_path: Path) -> None:
     written = launch.write_copies(tmp_path)
-    assert len(written) == len(launch.sources()) > 20
-    for source, path in zip(launch.sources(), written):
+    assert len(written) == len(find_sources()) > 20
+    for source, path in zip(find_sources(), written):
         notebook = json.loads(path.read_text())
         first, *others = notebook["cells"]
         compile(first["source"], str(path), "exec")

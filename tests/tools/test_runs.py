@@ -23,7 +23,7 @@ def test_the_last_run_is_the_one_that_is_committed(study: str) -> None:
     told, verdicts = runs.read_runs(study)
     last = verdicts[verdicts["run"] == told["run"].max()].drop(columns="run")
     committed = runs.registered_verdicts(
-        pd.read_csv(claims_of(study)), material(study) / "claims.yaml"
+        runs.judged(claims_of(study)), material(study) / "claims.yaml"
     )
     pd.testing.assert_frame_equal(
         last.reset_index(drop=True), committed.reset_index(drop=True), check_dtype=False
@@ -89,11 +89,23 @@ def test_claims_that_were_added_later_are_counted_by_themselves(
     id_line = "- id: approx_best_L2\n"
     assert id_line in path.read_text()
     path.write_text(path.read_text().replace(id_line, f"{id_line}  registered: '2026-11-22'\n"))
-    whole = runs.decided(study)
+    whole = runs.decided(study).set_index(["claims", "state"])
     monkeypatch.setattr(runs, "material", lambda _: tmp_path)
     parts = runs.decided(study).set_index(["claims", "state"])
-    assert parts.loc[("added later", "after"), ["n", "decided"]].tolist() == [1, 1]
-    assert parts.xs("after", level="state")["n"].sum() == whole["n"].iloc[-1]
+    before, after = (t.loc[("added later", "after"), ["n", "decided"]] for t in (whole, parts))
+    assert (after - before).tolist() == [1, 1]
+    first = ("registered at first", "after")
+    assert parts.loc[first, "n"] == whole.loc[first, "n"] - 1
+
+
+def test_claims_of_an_appendix_are_told_beside_those_of_stage_04(tmp_path: Path) -> None:
+    for folder, name in (("04_metrics", "one"), ("appendix_b", "two"), ("appendix_c", "")):
+        (tmp_path / folder).mkdir()
+        if name:
+            table = pd.DataFrame({"id": [name], "verdict": ["holds"]})
+            table.to_csv(tmp_path / folder / "claims.csv", index=False)
+    found = runs.judged(tmp_path / "04_metrics" / "claims.csv")
+    assert found["id"].tolist() == ["one", "two"]
 
 
 def test_correcting_over_more_leaves_fewer() -> None:

@@ -20,6 +20,13 @@ def test_every_test_file_and_notebook_is_in_one_part() -> None:
     assert given.count(ROOT / "lib") == 1
 
 
+def test_what_takes_more_is_in_one_part() -> None:
+    given = [Path(a) for part in suite.parts_more() for a in part.arguments]
+    assert all(path.exists() for path in given)
+    for file in (ROOT / "tests").rglob("test_*.py"):
+        assert sum(file.is_relative_to(one) for one in given) == 1, file
+
+
 def test_light_parts_hold_the_unit_tests_of_the_full_ones() -> None:
     light = {a for part in suite.parts(light=True) for a in part.arguments}
     full = {a for part in suite.parts(light=False) for a in part.arguments}

@@ -148,3 +148,15 @@ def test_watched_words_are_asked_about_more_often() -> None:
     asked = targets != IGNORED
     assert asked[ids == 7].double().mean().item() == pytest.approx(0.1, abs=0.02)
     assert asked[ids == 8].double().mean().item() == pytest.approx(0.6, abs=0.02)
+
+
+def test_a_training_in_bfloat16_ends_near_that_in_float32() -> None:
+    curves = []
+    for precision in ("float32", "bfloat16"):
+        model = tiny("bert")
+        encoded = model.encode([["They", "sing", "."], ["She", "works", "here", "."]] * 8)
+        settings = MaskedSettings(2, 1e-3, 64, tuned="all", precision=precision)
+        curves.append(fit_masked_lm(model, encoded, encoded, settings, 0))
+    assert curves[1]["perplexity"].iloc[-1] == pytest.approx(
+        curves[0]["perplexity"].iloc[-1], rel=0.01
+    )

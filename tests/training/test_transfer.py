@@ -143,9 +143,9 @@ def test_the_released_ola_accumulates_over_sets_padded_whole(tmp_path, monkeypat
 
     seen = {}
 
-    def watch(forward, trained, targets, lengths, split, settings, seed):
+    def watch(forward, trained, targets, lengths, split, settings, seed, **more):
         seen.update(settings=settings)
-        return fit(forward, trained, targets, lengths, split, settings, seed)
+        return fit(forward, trained, targets, lengths, split, settings, seed, **more)
 
     monkeypatch.setattr(module, "fit", watch)
     train, test = halves()

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from arms import Arm, take_turns
+from arms import Arm, machine, take_turns
 from attribution import (
     LIMIT_ROWS,
     PASSES,
@@ -188,7 +188,7 @@ ENGINE_KERNEL: Asked = {KERNEL: {"n_samples": 25}}
 ENGINE_LIME: Asked = {LIME: {"n_samples": 100}}
 _OTHERS: Asked = {**SINGLE, "DeepLift": {}, **ENGINE_KERNEL, **ENGINE_LIME}
 WORKS = (
-    Work("single pass", {"engine": ("work", SINGLE)}, _single, (32, 128)),
+    Work("single pass", {"engine": ("work", SINGLE)}, _single, (128, 128)),
     Work(
         IG,
         {
@@ -465,12 +465,15 @@ def main(arguments: Sequence[str] | None = None) -> pd.DataFrame:
         shown = ["work", "arm", "equal", "rows", "ms", "ratio", "of_limit", "share_difference"]
         print(parts[-1].reindex(columns=shown).round(4).to_string(index=False), flush=True)
     table = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+    here = machine(device_of(model.module))
+    gain = float(here["gflops_bfloat16"]) / float(here["gflops_float32"])
+    table = table.assign(processor=here["processor"], bfloat16_gain=gain)
     if parts and not options.only:
         save_csv(table, folder / f"rivals{'' if options.shape == 'trained' else '_base'}.csv")
     if not options.no_scaling and not options.only:
         grown = []
         for axis, value, some in cases(model, rows, options.shape, options.scale):
-            run = partial(growth, model, some, axis, value, 3 if index else 1)
+            run = partial(growth, model, some, axis, value, 3)
             grown.append(keep(f"scaling-{axis}-{value}", len(some), run))
             print(grown[-1].round(1).to_string(index=False), flush=True)
         save_csv(pd.concat(grown, ignore_index=True), folder / f"scaling_{options.shape}.csv")

@@ -13,5 +13,8 @@ swapped    deletion by the words of a sentence's other form
 own_model  the truths on somebody's own classifier
 fresh      code that was handed in, on new items
 data_set   all explanations of a run, with card and Croissant
+figures, stage_figures  those of stage 05, and those of stages 02 to 04
+trainings  the units of stage 2, `asking` those of stage 3, `deleting` those of stage 4
+jobs       all of them as jobs, for several processes or machines
 synthesis  do the truths rank explainers alike, and is that more than one model's doing?
 """

@@ -16,6 +16,8 @@ from ...models.text_model import TextModel
 from .models import log_odds
 from .nouns import word_effects
 
+FOLLOWED = 0.9  # the share of right labels from which on a planted rule counts as followed
+
 
 def true_answers(
     model: TextModel,
@@ -98,12 +100,11 @@ def two_trainings(truths: pd.DataFrame) -> pd.DataFrame:
     return wide.iloc[:, :2].set_axis(["first", "second"], axis=1).dropna().reset_index()
 
 
-def rules_followed(model: TextModel, planted: pd.DataFrame, least: float = 0.9) -> pd.DataFrame:
+def rules_followed(model: TextModel, planted: pd.DataFrame) -> pd.DataFrame:
     """How often a model gives the label that a planted rule makes.
 
     Args:
         planted: new texts: rule, sentence, target.
-        least: the share of texts from which on a rule counts as followed.
 
     Returns:
         rule, right (the share), is_followed.
@@ -111,7 +112,7 @@ def rules_followed(model: TextModel, planted: pd.DataFrame, least: float = 0.9) 
     is_right = pd.Series(log_odds(model, planted["sentence"], planted["target"]) > 0)
     share = is_right.groupby(planted["rule"].to_numpy(), sort=False).mean()
     return pd.DataFrame({"rule": share.index, "right": share.to_numpy()}).assign(
-        is_followed=share.to_numpy() >= least
+        is_followed=share.to_numpy() >= FOLLOWED
     )
 
 
@@ -129,8 +130,9 @@ def is_verified(f: float, changes: Collection[str], answers: Float[np.ndarray, "
     return bool(moved[is_cue].max() > moved[~is_cue].max(initial=0.0))
 
 
-def padding_position(model: TextModel, item: Any, forms: pd.DataFrame) -> float:
-    """Where the text of padding alone stands between the two forms of a sentence, for the model.
+def other_and_padding(model: TextModel, item: Any, forms: pd.DataFrame) -> tuple[float, float]:
+    """f of the other form of a sentence; and where the text of padding alone stands between the two
+    forms, for the model.
 
     0 is the answer to the other form, 1 the answer to the item. At 1 an explainer that compares
     with padding has nothing to explain, though every word of the other form would matter.
@@ -143,7 +145,7 @@ def padding_position(model: TextModel, item: Any, forms: pd.DataFrame) -> float:
     other = _ask(model, forms[is_other], item.target)[0]
     padded = DeletedWords(model, [list(item.sentence)], [item.target], "pad", "margin")
     empty = padded.scores([0], [np.zeros(len(item.sentence), bool)])[0]
-    return float((empty - other) / (item.f - other))
+    return float(other), float((empty - other) / (item.f - other))
 
 
 def _ask(model: TextModel, altered: pd.DataFrame, target: int) -> Float[np.ndarray, "batch"]:

@@ -19,6 +19,11 @@ from ...models.text_model import TextModel
 
 _SAME = 1e-5  # scores of two explainers that are one, as a share of the largest score
 ABOUT_TEXT = ["model", "training", "text"]  # what an explanation is of
+PASSES = {  # the setting that says how often the model is run, where one does
+    "Integrated Gradients": "n_steps",
+    "LIME": "n_samples",
+    "Kernel SHAP": "n_samples",
+}
 
 
 def even(model: None, rows: Sequence[Row]) -> list[Float[np.ndarray, "token"]]:
@@ -100,7 +105,7 @@ def fit_floors(train: pd.DataFrame) -> dict[str, Any]:
 
 
 def ask(
-    model: TextModel,
+    model: TextModel | None,
     fitted: Mapping[str, Any],
     text: Sequence[str],
     target: int,
@@ -111,6 +116,7 @@ def ask(
 
     Args:
         model: what is explained; its log-odds of `target`, whatever an explainer's usual choice is.
+            Floors need none.
         fitted: of `fit_floors`, on the rows that the model was trained on.
         text: its words.
         target: the class, 0 or 1.
@@ -134,6 +140,29 @@ def ask(
         except TouchstoneError as error:
             refused[name] = str(error)
     return scores, refused
+
+
+def ask_each(
+    model: TextModel | None,
+    fitted: Mapping[str, Any],
+    rows: pd.DataFrame,
+    explainers: Mapping[str, Mapping[str, Any]],
+) -> pd.DataFrame:
+    """What everybody says of some texts, and who refuses, and why.
+
+    Args:
+        rows: item_id, sentence, target.
+
+    Returns:
+        A line a text and explainer: item_id, explainer, scores (NaN for a refusal), why ("" for an
+        answer).
+    """
+    found = []
+    for row in rows.itertuples():
+        for name, chosen in explainers.items():
+            scores, why = ask(model, fitted, row.sentence, row.target, {name: chosen})
+            found.append((row.item_id, name, scores.get(name, [np.nan]), why.get(name, "")))
+    return pd.DataFrame(found, columns=["item_id", "explainer", "scores", "why"])
 
 
 def merge_identical(explanations: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, str]]:

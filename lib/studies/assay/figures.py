@@ -1,5 +1,5 @@
-"""The figure of the whole repository: every explainer under every truth, beside the rules that
-never look at the model.
+"""The figures of stage 05: every explainer under every truth, beside the rules that never look at
+the model, and whether truths agree.
 """
 
 from collections.abc import Mapping
@@ -8,7 +8,6 @@ from typing import NamedTuple
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
@@ -26,20 +25,29 @@ class Panel(NamedTuple):
 
 
 PANELS = {
-    "mask": Panel("words that\nwere altered", "ROC AUC", 0.0),
-    "planted": Panel("words that\nwere planted", "overlap", 0.0),
-    "cue": Panel("the noun that\nsets the verb", "share right", 0.0),
-    "swap": Panel("a word against\nits other form", "rank corr.", -1.0),
-    "edit": Panel("a phrase that\na person cut", "rank corr.", -1.0),
-    "noun": Panel("a word against\nothers of its kind", "rank corr.", -1.0),
-    "deletion, pad": Panel("words deleted:\npadding", "NAOPC", 0.0),
-    "deletion, mask": Panel("words deleted:\nmask token", "NAOPC", 0.0),
-    "deletion, swap": Panel("words deleted:\nthe other form", "NAOPC", 0.0),
+    "mask": Panel("words\nthat were\naltered", "ROC AUC", 0.0),
+    "planted": Panel("words\nthat were\nplanted", "overlap", 0.0),
+    "cue": Panel("the noun\nthat sets\nthe verb", "share right", 0.0),
+    "swap": Panel("a word\nagainst its\nother form", "rank corr.", -1.0),
+    "edit": Panel("a phrase\nthat a\nperson cut", "rank corr.", -1.0),
+    "noun": Panel("a word\nagainst\nits kind", "rank corr.", -1.0),
+    "deletion, pad": Panel("deleted:\npadding\nin its place", "deletion", 0.0),
+    "deletion, mask": Panel("deleted:\nmask token\nin its place", "deletion", 0.0),
+    "deletion, swap": Panel("deleted:\nother form\nin its place", "deletion", 0.0),
+}
+SHORT_NAMES = {  # truths and their kinds, where a line has room for two of them
+    "mask": "altered words",
+    "swap": "swapped words",
+    "edit": "edits",
+    "noun": "exchanged words",
+    "deletion, pad": "deletion (padding)",
+    "deletion, mask": "deletion (mask token)",
+    "deletion, swap": "deletion (other form)",
 }
 _HEADINGS = {
-    "mask": "WHERE in the data are the words?",
-    "swap": "WHAT do the words do in this model?",
-    "deletion, pad": "HOW FAST does the answer fall?",
+    "mask": "WHERE in the data are they?",
+    "swap": "WHAT do they do in this model?",
+    "deletion, pad": "HOW FAST does it fall?",
 }
 _GROUPS = {
     "explainer": "Explainers",
@@ -49,18 +57,31 @@ _GROUPS = {
 _NAMES = {
     "InputXGradient": "Input x gradient",
     "Cheater: marks": "knows which words, not what they do",
-    "Cheater: sizes": "knows how much, not in which direction",
+    "Cheater: sizes": "knows how much, not which way",
     "Cheater: both texts": "holds both texts of an edit",
 }
 _CLEAR, _OPEN, _BLIND, _CHEAT = COLOURS[0], "0.45", COLOURS[3], COLOURS[4]
 
 
-def is_clear(cells: pd.DataFrame) -> pd.Series:
-    """Whether an explainer is above the floor with its whole interval, and not by identity.
+def best_rules(cells: pd.DataFrame) -> pd.Series:
+    """The score of the best rule that never looks at the model, by truth.
+
+    It is known after the run only; the floor is the score of the rule that was chosen beforehand.
+    """
+    return cells[cells["role"] == "floor"].groupby("truth")["raw"].max()
+
+
+def is_clear(cells: pd.DataFrame, rule: pd.Series | None = None) -> pd.Series:
+    """Whether an explainer is above a rule with its whole interval, and not by identity.
 
     An interval without width (a few texts that all say the same) shows nothing.
+
+    Args:
+        cells: of `standing.cells`.
+        rule: the score of a rule, for each line; without it the floor.
     """
-    above = (cells["raw_low"] > cells["floor"]) & (cells["raw_high"] > cells["raw_low"])
+    reached = cells["floor"] if rule is None else rule
+    above = (cells["raw_low"] > reached) & (cells["raw_high"] > cells["raw_low"])
     return above & ~cells["by_identity"].astype(bool) & (cells["role"] == "explainer")
 
 
@@ -68,7 +89,8 @@ def plot_whole(cells: pd.DataFrame, note: str) -> Plotted:
     """Explainers, floors and cheaters (rows) by truths (columns), by the primary score.
 
     Args:
-        cells: of `standing.cells`; the score of its `rule` ends the grey band of a truth.
+        cells: of `standing.cells`; the score of its `rule` ends the grey band of a truth, and a
+            dotted line is the best rule, where that is another one.
         note: which run it is, below the title.
 
     Returns:
@@ -83,99 +105,26 @@ def plot_whole(cells: pd.DataFrame, note: str) -> Plotted:
         figure, axes = plt.subplots(
             1,
             len(truths),
-            figsize=(1.36 * len(truths) + 3.1, 0.26 * max(rows.values()) + 2.6),
+            figsize=(0.95 * len(truths) + 2.75, 0.25 * max(rows.values()) + 3.3),
             sharey=True,
             squeeze=False,
         )
-        figure.subplots_adjust(left=0.215, right=0.99, top=0.835, bottom=0.175, wspace=0.14)
+        left = 2.75 / figure.get_figwidth()
+        figure.subplots_adjust(left=left, right=0.985, top=0.815, bottom=0.21, wspace=0.16)
         for ax, truth in zip(axes[0], truths, strict=True):
             _draw_panel(ax, shown[shown["truth"] == truth], rows)
         _name_rows(axes[0, 0], shown, rows)
         for truth, heading in _HEADINGS.items():
             if truth in truths:
-                left = axes[0, truths.index(truth)].get_position().x0
-                figure.text(left, 0.902, heading, weight="bold", fontsize=10)
-        figure.suptitle(_finding(shown), x=0.01, y=0.985, ha="left", fontsize=12, weight="bold")
-        how = "Further right is better. The rule in [brackets] was fixed before the run."
-        figure.text(0.01, 0.942, f"{note} {how}", fontsize=10, va="center")
-        figure.legend(handles=_legend(), ncols=4, loc="lower left", bbox_to_anchor=(0.005, 0.0))
+                start = axes[0, truths.index(truth)].get_position().x0
+                figure.text(start, 0.89, heading, weight="bold", fontsize=10)
+        figure.suptitle(_finding(shown), x=0.01, y=0.987, ha="left", fontsize=12, weight="bold")
+        how = "Further right is better. The rule in [brackets] was chosen before the run."
+        figure.text(0.01, 0.947, f"{note} {how}", fontsize=10, va="center")
+        figure.text(0.01, 0.925, _against_best(shown), fontsize=10, va="center")
+        figure.legend(handles=_legend(), ncols=3, loc="lower left", bbox_to_anchor=(0.005, 0.0))
     columns = ["truth", "explainer", "role", "raw", "raw_low", "raw_high", "floor"]
     return figure, shown[[*columns, "is_clear", "by_identity"]].reset_index(drop=True)
-
-
-def plot_steps(log_odds: Float[np.ndarray, "seed 2"], title: str) -> plt.Figure:
-    """What removed words did to models: an arrow from the answer to the short text to that to the
-    long one.
-
-    Args:
-        log_odds: of the long and of the short text, for each training of a model.
-    """
-    with plt.rc_context(STYLE):
-        figure, ax = plt.subplots(figsize=(6, 1.8), layout="constrained")
-        for y, (after, before) in enumerate(log_odds):
-            ax.annotate("", (after, y), (before, y), arrowprops={"arrowstyle": "->", "lw": 2})
-        names = [f"model {i + 1}" for i in range(len(log_odds))]
-        ax.set_yticks(range(len(names)), names)
-        ax.set(xlim=(log_odds.min() - 0.5, log_odds.max() + 0.7), ylim=(-0.5, len(names) - 0.5))
-        ax.set(xlabel="log-odds of the class", title=title)
-    return figure
-
-
-def plot_two_trainings(pairs: pd.DataFrame, title: str) -> Plotted:
-    """What each word, or edit, did to two trainings of a model, with the rank correlation.
-
-    Args:
-        pairs: of `answers.two_trainings`.
-
-    Returns:
-        The figure, and its table: truth, n, rank_correlation.
-    """
-    rows = []
-    with plt.rc_context(STYLE):
-        figure, ax = plt.subplots(figsize=(4.8, 4), layout="constrained")
-        groups = pairs.groupby("truth", sort=False)
-        for colour, marker, (truth, part) in zip(COLOURS, "os^D", groups, strict=False):
-            rho = part["first"].corr(part["second"], method="spearman")
-            rows.append((truth, len(part), rho))
-            label = f"{truth}: {rho:.2f}"
-            ax.plot(part["first"], part["second"], marker, color=colour, alpha=0.7, label=label)
-        ax.axline((0, 0), slope=1, color="0.5", linewidth=1)
-        ax.set(xlabel="change in the first training", ylabel="change in the second", title=title)
-        ax.legend(title="rank correlation")
-    return figure, pd.DataFrame(rows, columns=["truth", "n", "rank_correlation"])
-
-
-def plot_scale(floor: float, oracle: float, scores: Mapping[str, float]) -> plt.Figure:
-    """Scores of one truth, and below them the scale from its floor (0) to its oracle (1)."""
-    with plt.rc_context(STYLE | {"axes.grid": False}):
-        figure, ax = plt.subplots(figsize=(7, 1.7), layout="constrained")
-        ax.axvspan(0, floor, color="0.9", linewidth=0)
-        for at, name in ((floor, "floor: 0"), (oracle, "oracle: 1")):
-            ax.axvline(at, color="0.2", linewidth=1.5)
-            ax.text(at, 1.05, name, ha="center", transform=ax.get_xaxis_transform())
-        for name, score in scores.items():
-            value = (score - floor) / (oracle - floor)
-            ax.plot(score, 0, "o", color=COLOURS[0], markersize=8)
-            ax.text(score, 0.25, f"{name}: {value:g}", ha="center")
-        ax.set(xlim=(0, oracle + 0.05), ylim=(-0.5, 0.7), yticks=[], xlabel="primary score")
-    return figure
-
-
-def plot_budgets(bought: pd.DataFrame, rule: float, score: str) -> plt.Figure:
-    """Quality after so many passes of the model, beside a rule that needs none.
-
-    Args:
-        bought: explainer, passes, value.
-        score: the name of the value.
-    """
-    with plt.rc_context(STYLE):
-        figure, ax = plt.subplots(figsize=(5.6, 3), layout="constrained")
-        for marker, (name, part) in zip("os^Dv", bought.groupby("explainer"), strict=False):
-            ax.plot(part["passes"], part["value"], marker=marker, label=name)
-        ax.axhline(rule, color="0.4", linestyle="--", label="word counts, no pass")
-        ax.set(xscale="log", xlabel="passes of the model", ylabel=score)
-        ax.legend(loc="center left", bbox_to_anchor=(1, 0.5))
-    return figure
 
 
 def plot_agreement(agreement: pd.DataFrame) -> Plotted:
@@ -193,26 +142,42 @@ def plot_agreement(agreement: pd.DataFrame) -> Plotted:
     lower = [min(ceilings[row.left], ceilings[row.right]) for row in shown.itertuples()]
     shown = shown.assign(ceiling=lower, truths=shown["left"] + " / " + shown["right"])
     with plt.rc_context(STYLE):
-        figure, ax = plt.subplots(figsize=(8, 0.34 * len(shown) + 1.3), layout="constrained")
+        figure, ax = plt.subplots(figsize=(9.5, 0.34 * len(shown) + 1.3), layout="constrained")
         for y, row in enumerate(shown.itertuples()):
             ends = np.clip([row.low, row.high], -1, 1)
             ax.plot(ends, [y, y], color=COLOURS[0], linewidth=1.3)
         places = range(len(shown))
         ax.plot(shown["tau"], places, "o", color=COLOURS[0], label="two truths, 95 % interval")
-        ax.plot(shown["ceiling"], places, "^", color=COLOURS[3], label="ceiling")
+        ax.plot(
+            shown["ceiling"],
+            places,
+            "^",
+            color=COLOURS[3],
+            label="how well a truth\nagrees with itself",
+        )
         ax.axvline(0, color="0.4", linewidth=1)
-        ax.set_yticks(places, shown["truths"])
+        ax.set_yticks(
+            places,
+            [
+                " / ".join(SHORT_NAMES.get(x, x) for x in (row.left, row.right))
+                for row in shown.itertuples()
+            ],
+        )
         ax.set(xlim=(-1.03, 1.03), ylim=(len(shown) - 0.5, -0.5))
         ax.set_xlabel("Kendall's tau-b: the same order of explainers (1), the opposite (-1)")
         ax.legend(loc="center left", bbox_to_anchor=(1, 0.5))
         clear = int((shown["high"] < shown["ceiling"]).sum())
-        figure.suptitle(
-            f"{clear} of {len(shown)} pairs of truths clearly disagree: "
-            "their interval ends left of the ceiling",
-            fontsize=11,
-            weight="bold",
-        )
+        figure.suptitle(_agreement_finding(clear, len(shown)), fontsize=11, weight="bold")
     return figure, shown[["truths", "tau", "low", "high", "ceiling"]]
+
+
+def _agreement_finding(clear: int, n_pairs: int) -> str:
+    if not clear:
+        return "No pair of truths differs clearly:\nno line ends left of its triangle"
+    return (
+        f"{clear} of {n_pairs} pairs of truths clearly rank explainers differently:\n"
+        "their lines end left of their triangles"
+    )
 
 
 def _rows(shown: pd.DataFrame) -> dict[str, float]:
@@ -232,6 +197,9 @@ def _draw_panel(ax: Axes, part: pd.DataFrame, rows: dict[str, float]) -> None:
     rule, floor = part[["rule", "floor"]].iloc[0]
     ax.axvspan(panel.lowest, floor, color="0.9", zorder=0, linewidth=0)
     ax.axvline(floor, color=_BLIND, linewidth=1.2, linestyle="--")
+    best = best_rules(part).max()
+    if best > floor:
+        ax.axvline(best, color=_BLIND, linewidth=1.6, linestyle=":")
     ax.axvline(1, color="0.1", linewidth=1.5)
     for row in part.itertuples():
         y = rows[str(row.explainer)]
@@ -250,11 +218,13 @@ def _draw_panel(ax: Axes, part: pd.DataFrame, rows: dict[str, float]) -> None:
         )
     span = 1 - panel.lowest
     ax.set(xlim=(panel.lowest, 1 + 0.03 * span), ylim=(max(rows.values()) + 0.7, -1.5))
-    ax.set_xticks([panel.lowest, panel.lowest + span / 2, 1])
-    ax.set_xticklabels([f"{x:g}" for x in (panel.lowest, panel.lowest + span / 2, 1)], fontsize=9)
+    ends = (panel.lowest, panel.lowest + span / 2, 1)
+    ax.set_xticks(ends, [f"{end:g}" for end in ends], fontsize=9)
+    for label, side in zip(ax.get_xticklabels(), ("left", "center", "right"), strict=True):
+        label.set_horizontalalignment(side)  # so that those of two panels do not touch
     n = part.loc[part["role"] == "explainer", "n_clusters"].max()
-    below = f"{panel.score}, n = {n:.0f}\n[{rule.lower()}]"
-    ax.set_xlabel(below if floor < 1 else f"{below}\ncannot be beaten", fontsize=9)
+    below = f"{panel.score}\nn = {n:.0f}\n[{rule.lower()}]".replace("goal of the", "goal of\nthe")
+    ax.set_xlabel(below if floor < 1 else f"{below}\ncannot be\nbeaten", fontsize=9)
     ax.set_title(panel.title, fontsize=9)
     ax.tick_params(axis="y", length=0)
 
@@ -270,13 +240,30 @@ def _name_rows(ax: Axes, shown: pd.DataFrame, rows: Mapping[str, float]) -> None
 
 
 def _finding(shown: pd.DataFrame) -> str:
-    is_open = ~shown["by_identity"].astype(bool) & (shown["floor"] < 1)
-    ranked = shown[(shown["role"] == "explainer") & is_open]
+    ranked = _ranked(shown)
     clear = int(ranked["is_clear"].sum())
     return (
         f"In {clear} of {len(ranked)} cases an explainer is clearly better than a rule that never "
         "looks at the model"
     )
+
+
+def _against_best(shown: pd.DataFrame) -> str:
+    best = best_rules(shown)
+    ranked = _ranked(shown)
+    clear = int(is_clear(ranked, ranked["truth"].map(best)).sum())
+    floors = shown.groupby("truth")["floor"].first()
+    n_better = int((best > floors.reindex(best.index)).sum())
+    return (
+        f"Under {n_better} truths another rule is better than that one (dotted). Against the best "
+        f"rule, explainers are clearly better in {clear} cases."
+    )
+
+
+def _ranked(shown: pd.DataFrame) -> pd.DataFrame:
+    """The explainers' cells that are not known beforehand, where the floor leaves room."""
+    is_open = ~shown["by_identity"].astype(bool) & (shown["floor"] < 1)
+    return shown[(shown["role"] == "explainer") & is_open]
 
 
 def _legend() -> list[Line2D | Patch]:
@@ -292,6 +279,9 @@ def _legend() -> list[Line2D | Patch]:
         mark("o", _OPEN, "white", "explainer, not clearly better (line: 95 % interval)"),
         mark("s", _BLIND, "white", "rule that never looks at the model"),
         Patch(facecolor="0.9", edgecolor=_BLIND, linestyle="--", label=rule),
+        Line2D(
+            [], [], color=_BLIND, linewidth=1.6, linestyle=":", label="the best rule, if another"
+        ),
         mark("D", _CHEAT, "white", "cheater: knows a part of the answer"),
         Line2D([], [], color="0.1", linewidth=1.5, label="knows the whole answer"),
         mark("x", "0.1", "0.1", "known beforehand, not ranked"),

@@ -147,6 +147,19 @@ def with_second_questions(drawn: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     return items[[*ITEM, "part", "rule", "goal", "sentence_idx"]]
 
 
+def without_items(train: pd.DataFrame, asked: pd.DataFrame) -> pd.DataFrame:
+    """The training texts that no model is asked about: published texts, and short beginnings of
+    sentences, stand there more than once.
+
+    Args:
+        train: model, sentence (a list of words).
+        asked: the items.
+    """
+    known = set(zip(asked["model"], asked["sentence"].map(tuple), strict=True))
+    texts = zip(train["model"], train["sentence"].map(tuple), strict=True)
+    return train[[text not in known for text in texts]].reset_index(drop=True)
+
+
 def content_tags(paths: Iterable[Path]) -> dict[tuple[str, ...], list[str]]:
     """The tags of the content words of each sentence of CoNLL-U files; "" for other words.
 

@@ -42,7 +42,8 @@ def in_place_of(
 
 
 def two_forms(rows: pd.DataFrame) -> pd.DataFrame:
-    """The female and the male form of sentences that have both, and as many words in each.
+    """The female and the male form of sentences that have both, and as many words in each. Of a
+    sentence that stands there twice the first is taken, or an item would be learnt from.
 
     Args:
         rows: of `read_geco`: row_id, sentence_idx, target (0 F, 1 M, 2 NB), sentence, ground_truth.
@@ -50,7 +51,9 @@ def two_forms(rows: pd.DataFrame) -> pd.DataFrame:
     rows = rows[rows["target"].isin([0, 1])]
     by_sentence = rows.assign(n=rows["sentence"].map(len)).groupby("sentence_idx")
     is_whole = (by_sentence["target"].nunique() == 2) & (by_sentence["n"].nunique() == 1)
-    return rows[rows["sentence_idx"].map(is_whole)].reset_index(drop=True)
+    rows = rows[rows["sentence_idx"].map(is_whole)]
+    again = rows.loc[rows["sentence"].map(tuple).duplicated(), "sentence_idx"]
+    return rows[~rows["sentence_idx"].isin(again)].reset_index(drop=True)
 
 
 def first_groups(texts: pd.DataFrame, n_reviews: Mapping[str, int]) -> pd.DataFrame:

@@ -112,8 +112,8 @@ def rank_agreement(
     """Kendall's tau-b between the rankings of two truths, with intervals over trainings and
     clusters; on the diagonal each truth's ceiling.
 
-    The ceiling is the mean tau-b of a truth with itself, its clusters split in halves at random:
-    another truth can hardly agree with it more than its own halves do.
+    The ceiling is the mean tau-b of a truth with itself, its clusters split in halves at random.
+    A half has more noise than the whole, so with few clusters two truths can agree more than that.
 
     Returns:
         left, right, tau, low, high.

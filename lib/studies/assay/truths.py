@@ -175,10 +175,15 @@ def score_items(items: pd.DataFrame, explanations: pd.DataFrame) -> pd.DataFrame
 def spearman_terms(estimated: Numbers, true: Numbers) -> np.ndarray:
     """Numbers, one a pair, whose mean is Spearman's correlation; zeros where a side is constant.
 
+    Numbers that differ by less than a billionth are ties: rounding made them.
+
     >>> float(spearman_terms([1.0, 2.0, 3.0], [10.0, 30.0, 20.0]).mean())
     0.5
+    >>> spearman_terms([0.1 + 0.2, 0.3, 0.3], [1.0, 2.0, 3.0]).tolist()
+    [0.0, 0.0, 0.0]
     """
-    a, b = (stats.rankdata(side) - (len(estimated) + 1) / 2 for side in (estimated, true))
+    sides = (np.round(np.asarray(side, float), 9) for side in (estimated, true))
+    a, b = (stats.rankdata(side) - (len(estimated) + 1) / 2 for side in sides)
     size = np.sqrt((a**2).mean() * (b**2).mean())
     return a * b / size if size > 0 else np.zeros(len(estimated))
 

@@ -15,13 +15,23 @@ from .reviewers import file_of
 from .reviews import ASPECTS
 from .trainings import FROZEN, Trainings
 
-# Seconds of a core for one review: the packaged encoder (MiniLM) reads it, or reads it and learns
-# from it; a masked LM of one layer, whose words cost most, does; a BiLSTM does. Bert-base is twelve
-# times as large as MiniLM.
-_READ, _LEARN, _MASKED, _LSTM, _LARGE = 0.01, 0.03, 0.03, 0.006, 12
+# Seconds of a core, measured at small and cpu (outputs/reference/benchmarks/planned.csv). For one
+# review: the packaged encoder (MiniLM) reads it, or all its layers read it and learn from it; a
+# masked LM of one layer, whose words cost most, does. A BiLSTM's step costs the same for 16 and for
+# 32 reviews. Bert-base is twelve times as large as MiniLM, and has twice as many layers.
+_READ, _LEARN, _MASKED, _STEP, _LARGE = 0.01, 0.03, 0.014, 0.028, 12
+_LAYERS = {True: 6, False: 12}  # by whether the encoder is the packaged one
 # Seconds of a core to be fitted and asked, a thousand questions, by what an explainer needs.
-_ASKED = {"": 1.0, "weights": 2.0, "layers": 4.0, "encoders": 4.0}
-_GIGABYTES = {True: 1.5, False: 4.0}  # by whether the encoder is the packaged one
+_ASKED = {"": 0.13, "weights": 0.27, "layers": 0.55, "encoders": 0.6}
+_GIGABYTES = {True: 1.5, False: 4.0}
+# Seconds of a stage's notebook beside its units, at small.
+BESIDE = {
+    "01_data_generation": 2.9,
+    "02_training": 5.5,
+    "03_attribution": 9.8,
+    "04_metrics": 12.3,
+    "05_figures": 6.1,
+}
 
 
 def jobs_of(stage: Stage, values: Mapping[str, Any]) -> Sequence[Job]:
@@ -48,9 +58,11 @@ def _training(stage: Stage, store: Units, values: Mapping[str, Any]) -> list[Job
         unlearnt = partial(of.unlearnt, name, number)
         jobs.append(job(f"{name}-without-seed{number}", seconds, unlearnt, name))
     for name, kind, number in of.models():
-        n_steps = values["epochs"].get(kind, 0) * len(of.data[name]["train"])
-        once = {FROZEN: 0.001, "BiLSTM": _LSTM}.get(kind, _LEARN)
-        seconds = (n_steps + sum(map(len, of.data[name].values()))) * once
+        n_read = values["epochs"].get(kind, 0) * len(of.data[name]["train"])
+        learnt = max(1 - values["n_frozen"] / _LAYERS[values["encoder"] in PACKAGED], 0.0)
+        once = {FROZEN: 0.001, "BiLSTM": _STEP / values["batch_size"].get(kind, 1)}
+        seconds = n_read + sum(map(len, of.data[name].values()))
+        seconds *= once.get(kind, _LEARN * learnt)
         compute = partial(of.answers, name, kind, number)
         jobs.append(job(file_of(name, kind, number), seconds, compute, name))
     return jobs
@@ -70,7 +82,9 @@ def _asking(stage: Stage, store: Units, values: Mapping[str, Any]) -> list[Job]:
             seconds = (n / 1000 + 1) * _ASKED.get(needs, 1.0)
             if needs == "model":
                 proxy = values["proxy"]
-                seconds = (1 + proxy["questions"]) * proxy["epochs"] * n_train * _LEARN + n * _READ
+                n_texts = (1 + proxy["questions"]) * n_train  # read once; upper layers learn
+                learnt = min(proxy["layers"] / _LAYERS[of.models["encoder"].iloc[0] in PACKAGED], 1)
+                seconds = proxy["epochs"] * n_texts * _LEARN * learnt + (n_texts + n) * _READ
             compute = partial(of.answers, name, dataset, model, number)
             unit = of.unit(name, dataset, model, number)
             jobs.append(job(unit, seconds, compute, file_of(dataset, model, number)))

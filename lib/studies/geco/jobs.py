@@ -1,27 +1,30 @@
-"""GECO's units as jobs: each trained model; each explained one, by method, long ones in parts."""
+"""GECO's units as jobs: each trained model; each explained one, by method. Long ones in parts."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from ...attribution.table import NO_MODEL
 from ...core.files import load_parquet
 from ...core.jobs import Job
 from ...core.seeds import pick_device, set_up
 from ...core.stage import Stage
 from ...core.units import Units
-from ...models.schemes import scheme_named
-from ...models.weights import PACKAGED
 from ...training.transfer import Trainer
 from .corpus import CLASSES, load_dataset
 from .grid import explain_group, explain_part, groups_of, parts_of, passes
 from .model_units import Job as Model
-from .model_units import models_of, run_group, settings_by_scheme, trained_together
+from .model_units import (
+    epochs_of_part,
+    kind_of,
+    models_of,
+    run_group,
+    seconds_of_row,
+    seconds_of_training,
+    settings_by_scheme,
+    trained_together,
+)
 from .units import StageSources, numbers_of, plan_units, settings_by_method
 
-# Seconds of a core for one row forward and back, and memory: of bert-base, of the packaged encoder
-# (MiniLM, a twelfth), and of OLA, whose batches cost next to nothing a row.
-_SECONDS = {"bert-base": 0.09, "packaged": 0.008, "OLA": 0.0002}
 _GIGABYTES = {"bert-base": 3.5, "packaged": 1.2, "OLA": 0.8}
 
 
@@ -65,13 +68,31 @@ def _training(stage: Stage, values: Mapping[str, Any]) -> list[Job]:
     ]
     jobs = []
     for group in trained_together(models):
-        model = group[0]
-        # a frozen encoder reads each row once, for all seeds and epochs
-        n_passes = model.settings.epochs if model.settings and model.scheme != "C" else 1
-        n = len(model.train) * n_passes + len(model.test)
-        compute = partial(run_group, stage, store, trainer, group, values["need_weights"])
-        model_name = f"{model.dataset}-{model.scheme}-seed{model.seed}"
-        jobs.append(_job(stage, model_name, model.scheme, n, values, store, compute, model_name))
+        make = partial(run_group, stage, store, trainer, group, values["need_weights"])
+        jobs += _of_group(stage, group, values["encoder"], store, make)
+    return jobs
+
+
+def _of_group(
+    stage: Stage, group: Sequence[Model], encoder: str, store: Units, make: Callable[..., object]
+) -> list[Job]:
+    """The job of models that are trained together. Before it come those of the parts of a long
+    training, each of which goes on from the one before; the last has the model's own name.
+    """
+    jobs: list[Job] = []
+    model, begun = group[0], 0
+    name, kind = f"{model.dataset}-{model.scheme}-seed{model.seed}", kind_of(model.scheme, encoder)
+    n_epochs = model.settings.epochs if model.settings else 0
+    step = epochs_of_part(model, encoder) or max(1, n_epochs)
+    ends = [*range(step, n_epochs, step), n_epochs]
+    for number, end in enumerate(ends, 1):
+        is_last = end == n_epochs
+        seconds = seconds_of_training(model, encoder, end - begun, is_last)
+        part = name if is_last else f"{name}_part{number}of{len(ends)}"
+        compute = make if is_last else partial(make, until=end)
+        needs = tuple(job.key for job in jobs[-1:])
+        jobs.append(_job(stage, part, seconds, kind, store, compute, name, needs))
+        begun = end
     return jobs
 
 
@@ -97,6 +118,7 @@ def _explaining(stage: Stage, values: Mapping[str, Any]) -> list[Job]:
         values["one_seed_methods"],
         values["every_seed_methods"],
         values["one_pass_schemes"],
+        values["n_base_of"],
     )
     store = Units(stage.study, stage.scale, stage.stage, values["reuse_units"])
     jobs = []
@@ -104,34 +126,29 @@ def _explaining(stage: Stage, values: Mapping[str, Any]) -> list[Job]:
         unit = group[0]
         # a shared pass is one pass
         n = max(passes(one) for one in group) if unit.sees_model else 0.0
-        size, parts = n * len(sources.rows_of(unit)), parts_of(unit, sources)
-        model_name = f"{unit.dataset}-{unit.scheme}-seed{unit.seed}"
-        for part in parts:
-            name, share = part.units[0].name, size / len(parts)
-            make = partial(explain_part, part, store)
-            jobs.append(_job(stage, name, unit.scheme, share, values, store, make, model_name))
-        if not parts:
-            group_made = partial(explain_group, group, sources, store)
-            jobs.append(
-                _job(stage, unit.name, unit.scheme, size, values, store, group_made, model_name)
-            )
+        kind = kind_of(unit.scheme, values["encoder"])
+        seconds = n * len(sources.rows_of(unit)) * seconds_of_row(unit.scheme, values["encoder"])
+        model = f"{unit.dataset}-{unit.scheme}-seed{unit.seed}"
+        parts = parts_of(unit, sources)
+        makes: list[tuple[str, Callable[[], object]]] = [
+            (part.units[0].name, partial(explain_part, part, store)) for part in parts
+        ]
+        for name, make in makes or [(unit.name, partial(explain_group, group, sources, store))]:
+            share = seconds / max(1, len(parts))
+            jobs.append(_job(stage, name, share, kind, store, make, model))
     return jobs
 
 
 def _job(
     stage: Stage,
     name: str,
-    scheme: str,
-    n_rows: float,
-    values: Mapping[str, Any],
+    seconds: float,
+    kind: str,
     store: Units,
     compute: Callable[[], object],
     model: str,
+    before: tuple[str, ...] = (),
 ) -> Job:
-    """A job of so many rows, each run forward and back once."""
-    is_ola = scheme != NO_MODEL and scheme_named(scheme).is_one_layer
-    kind = "OLA" if is_ola else "packaged" if values["encoder"] in PACKAGED else "bert-base"
-    needs = ("01_data_generation", "02_training")[: int(stage.stage[:2]) - 1]
-    seconds = n_rows * _SECONDS[kind]
+    needs = ("01_data_generation", "02_training")[: int(stage.stage[:2]) - 1] + before
     key = f"{stage.stage}/{name}"
     return Job(key, stage.stage, needs, seconds, _GIGABYTES[kind], store, compute, model)

@@ -9,10 +9,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ...core.cards import checked_part
+from ...core.cards import checked_part, dataset_card, read_card
 from ...core.croissant import file_object, metadata, record_set
 from ...core.errors import TouchstoneError, did_you_mean
-from ...core.files import parse_yaml, read_utf8
+from ...core.files import parse_yaml, read_utf8, save_json, write_atomic
+from ...core.stage import Stage
 
 _KINDS: dict[type, str] = {dict: "a mapping", list: "a list"}  # of a card's parts, beside texts
 _UNSAID = re.compile(r"to[ -]be[ -]said")
@@ -53,6 +54,24 @@ def croissant(card: Mapping[str, Any], folder: Path, files: Mapping[str, str]) -
         for kind, about, fields in kinds
     ]
     return metadata(card, resources, records)
+
+
+def write_card(
+    stage: Stage, file: Path, kind: str, numbers: Mapping[str, Any], files: Mapping[str, str]
+) -> dict[str, Any]:
+    """Write `dataset_card.md` for people and `croissant.json` for programs; returns the card.
+
+    Args:
+        stage: where the data set lies.
+        file: the card's template.
+        kind: the part of the template that fits the data.
+        numbers: what the template leaves open.
+        files: as for `croissant`.
+    """
+    card = read_card(file, kind, numbers)
+    write_atomic(stage.path("dataset_card.md"), dataset_card(card))
+    save_json(croissant(card, stage.folder, files), stage.path("croissant.json"))
+    return card
 
 
 def with_own_parts(card: dict[str, Any], path: Path) -> dict[str, Any]:

@@ -18,13 +18,13 @@ from ...core.stage import Stage
 from ...core.units import Units
 from .as_released import method_of
 from .grid import Unit, mark
-from .units import StageSources, choose_rows
+from .units import StageSources, choose_rows, one_form_each
 
 
 @dataclass
 class ModelTables:
-    """The first-seed models of one data set, the explained rows that they are asked about, and
-    the tables on them.
+    """The models of one data set, the explained rows that they are asked about, and the tables on
+    them.
 
     Args:
         stage: the stage that asks.
@@ -35,6 +35,8 @@ class ModelTables:
         n_base: of how many base sentences the rows are taken (0: of all).
         reuse: whether published tables are taken, and finished ones published.
         seed: of the choice of rows.
+        n_trainings: how many trainings of each scheme are asked, from the first on.
+        one_form: whether one form of each base sentence is asked about, the forms taking turns.
     """
 
     stage: Stage
@@ -46,25 +48,36 @@ class ModelTables:
     n_base: int
     reuse: bool = False
     seed: int = 0
-    _swaps: dict[str, SwapShapley] = field(default_factory=dict, repr=False)
+    n_trainings: int = 1
+    one_form: bool = False
+    _swaps: dict[tuple[str, int], SwapShapley] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         stage, about = self.stage, self.explanations
         self.sources = StageSources(stage, self.predictions, self.seed, torch.device("cpu"))
         self.store = Units(stage.study, stage.scale, stage.stage, self.reuse, digits=5)
-        # seed 0 is a scheme's first, -1 that of floors
-        about = about[(about["dataset"] == self.dataset) & (about["seed"] <= 0)]
+        # the seeds of a scheme count from 0, -1 is that of floors
+        of_models = about["seed"] < self.n_trainings
+        about = about[(about["dataset"] == self.dataset) & of_models]
         # chosen from the whole split: a part of every larger choice
         rows = choose_rows(self.test, self.n_base, self.seed)
-        self.rows = rows[rows["row_id"].isin(set(about["row_id"]))].reset_index(drop=True)
+        rows = rows[rows["row_id"].isin(set(about["row_id"]))].reset_index(drop=True)
+        self.rows = one_form_each(rows) if self.one_form else rows
         self.explanations = about[about["row_id"].isin(set(self.rows["row_id"]))]
 
-    def of(self, scheme: str) -> pd.DataFrame:
-        """The explanations of a scheme's model and of the floors."""
-        return self.explanations[self.explanations["scheme"].isin([scheme, NO_MODEL])]
+    def trainings(self, scheme: str) -> list[int]:
+        """The trainings of a scheme that are asked: those that were explained."""
+        found = self.explanations.loc[self.explanations["scheme"] == scheme, "seed"]
+        return sorted(int(seed) for seed in found.unique())
+
+    def of(self, scheme: str, training: int = 0) -> pd.DataFrame:
+        """The explanations of a model and of the floors."""
+        about = self.explanations
+        is_model = (about["scheme"] == scheme) & (about["seed"] == training)
+        return about[is_model | (about["scheme"] == NO_MODEL)]
 
     def methods(self, scheme: str) -> list[tuple[Method, dict[str, Any]]]:
-        """The registered methods that explained the scheme's model, each with the settings that
+        """The registered methods that explained the scheme's models, each with the settings that
         it had then.
         """
         of_model = self.explanations[self.explanations["scheme"] == scheme]
@@ -76,46 +89,49 @@ class ModelTables:
         """One row of each of the first `n_base` base sentences, the forms taking turns; all rows
         of all where it is 0.
         """
-        if not n_base:
-            return self.rows
-        forms = [part for _, part in self.rows.groupby("sentence_idx", sort=False)][:n_base]
-        taken = [part.iloc[[i % len(part)]] for i, part in enumerate(forms)]
-        return pd.concat(taken, ignore_index=True)
+        return one_form_each(self.rows, n_base) if n_base else self.rows
 
-    def model(self, scheme: str) -> Any:
-        """The scheme's model; one at a time is held in memory."""
-        return self.sources.model_of(Unit(self.dataset, scheme, 0, "", {}, self.n_base))
+    def model(self, scheme: str, training: int = 0) -> Any:
+        """A model; one at a time is held in memory."""
+        return self.sources.model_of(Unit(self.dataset, scheme, training, "", {}, self.n_base))
 
-    def swaps(self, scheme: str) -> SwapShapley:
-        """The Shapley values of the scheme's model over word swaps (`lib.attribution.swaps`),
-        found once.
-        """
-        if scheme not in self._swaps:
-            self._swaps[scheme] = swap_shapley(
-                self.model(scheme),
+    def swaps(self, scheme: str, training: int = 0) -> SwapShapley:
+        """The Shapley values of a model over word swaps (`lib.attribution.swaps`), found once."""
+        place = (scheme, training)
+        if place not in self._swaps:
+            self._swaps[place] = swap_shapley(
+                self.model(*place),
                 self.test,
                 only=set(self.rows["row_id"]),
                 study=self.stage.study,
                 dataset=self.dataset,
                 scheme=scheme,
-                seed=0,
+                seed=training,
             )
-        return self._swaps[scheme]
+        return self._swaps[place]
 
     def table(
-        self, name: str, scheme: str, make: Callable[[], pd.DataFrame], **settings: Any
+        self,
+        name: str,
+        scheme: str,
+        make: Callable[[], pd.DataFrame],
+        training: int = 0,
+        **settings: Any,
     ) -> pd.DataFrame:
-        """A table about a scheme's model, with the scheme in the column `model`: read where
-        finished, made otherwise.
+        """A table about a model, with its scheme in the column `model`: read where finished, made
+        otherwise.
 
         It is found again where model, explanations, rows and `settings` are the same; the
         weights are then not needed.
         """
-        unit = Unit(self.dataset, scheme, 0, name, settings, self.n_base)
+        unit = Unit(self.dataset, scheme, training, name, settings, self.n_base)
         model = self.sources.mark_of(unit)
         key, before = (
             self.store.key(
-                model=model, scores=self._scores_mark(scheme, digits), seed=self.seed, **settings
+                model=model,
+                scores=self._scores_mark(scheme, training, digits),
+                seed=self.seed,
+                **settings,
             )
             for digits in (17, 4)  # tables that were published before 0.2.0 are found by four
         )
@@ -124,17 +140,32 @@ class ModelTables:
             table = self.store.finished(unit.name, key, make)
         return table.assign(model=scheme)
 
-    def _scores_mark(self, scheme: str, digits: int) -> str:
+    def _scores_mark(self, scheme: str, training: int, digits: int) -> str:
         """A mark of the explanations with so many digits of their scores."""
-        scores = self.of(scheme)[["method", "row_id", "scores"]].sort_values(["method", "row_id"])
+        scores = self.of(scheme, training)[["method", "row_id", "scores"]]
+        scores = scores.sort_values(["method", "row_id"])
         scores["scores"] = [" ".join(f"{x:.{digits}g}" for x in row) for row in scores["scores"]]
         return mark(scores)
 
     def tables(
-        self, name: str, make: Callable[[str], pd.DataFrame], **settings: Any
+        self,
+        name: str,
+        make: Callable[[str, int], pd.DataFrame],
+        schemes: Sequence[str] = (),
+        **settings: Any,
     ) -> pd.DataFrame:
-        """The tables of all schemes, one after the other; `make` is called with a scheme's name."""
+        """The tables of all models, one after the other; `make` is called with a scheme's name and
+        the number of the training, which stands in the column `seed`, also of floors: what they
+        reach depends on the model that is asked.
+
+        Args:
+            schemes: which models; none: all.
+        """
+        places = [(s, k) for s in schemes or self.schemes for k in self.trainings(s)]
         return pd.concat(
-            [self.table(name, s, partial(make, s), **settings) for s in self.schemes],
+            [
+                self.table(name, s, partial(make, s, k), k, **settings).assign(seed=k)
+                for s, k in places
+            ],
             ignore_index=True,
         )

@@ -1,6 +1,8 @@
 """The models of the study: how each is trained, trained once, and found again."""
 
 import hashlib
+import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
@@ -9,16 +11,25 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from ...attribution.table import NO_MODEL
 from ...core.contents import by_content
 from ...core.errors import TouchstoneError
+from ...core.made_by import made_by
 from ...core.stage import MANIFEST, Stage
 from ...core.units import Units
 from ...models.load import read_trained, save_trained
 from ...models.schemes import scheme_named
 from ...models.text_model import TextModel
-from ...models.weights import read_recipe, weights_fit
+from ...models.weights import PACKAGED, read_recipe, weights_fit
 from ...training.classifier import Settings
+from ...training.loop import PartEnded, Parts
 from ...training.transfer import Trained, Trainer
+
+# Seconds of a core for one row forward and back: of bert-base, of the packaged encoder (MiniLM),
+# and of OLA, whose batches cost next to nothing a row. Where the encoder learns as well it has
+# gradients of its own (a quarter more), and a row that is only read has none.
+_SECONDS, _LEARNING, _READING = {"bert-base": 0.09, "packaged": 0.016, "OLA": 0.0002}, 1.25, 0.4
+MOST_SECONDS = 1800.0  # of one job, predicted
 
 # A unit's name and key, and its predictions and curve where they are kept.
 _Earlier = tuple[str, str, pd.DataFrame | None, pd.DataFrame | None]
@@ -104,20 +115,67 @@ def _n_seeds(name: str, values: Mapping[str, Any]) -> int:
     return n
 
 
+def heads_alone(scheme: str) -> bool:
+    """Whether only the head learns: over a frozen encoder, which reads each row once."""
+    return scheme_named(scheme).trained() == ("head",)
+
+
 def trained_together(jobs: Sequence[Job]) -> list[list[Job]]:
     """Models in order, those together that are trained together: heads over a frozen encoder, which
     differ in their seed alone, learn side by side.
     """
     found: dict[tuple[str, str, int], list[Job]] = {}
     for job in jobs:
-        heads_alone = scheme_named(job.scheme).trained() == ("head",)
-        place = job.dataset, job.scheme, 0 if heads_alone else job.seed
+        place = job.dataset, job.scheme, 0 if heads_alone(job.scheme) else job.seed
         found.setdefault(place, []).append(job)
     return list(found.values())
 
 
+def kind_of(scheme: str, encoder: str) -> str:
+    """What a model of a scheme costs: as bert-base, as the packaged encoder, or as OLA."""
+    if scheme != NO_MODEL and scheme_named(scheme).is_one_layer:
+        return "OLA"
+    return "packaged" if encoder in PACKAGED else "bert-base"
+
+
+def seconds_of_row(scheme: str, encoder: str) -> float:
+    """What one row forward and back takes, roughly."""
+    return _SECONDS[kind_of(scheme, encoder)]
+
+
+def seconds_of_training(job: Job, encoder: str, epochs: int, is_last: bool = True) -> float:
+    """What so many epochs of a training take, roughly; the last part also predicts the test rows.
+
+    A frozen encoder reads each row once, for all epochs and seeds.
+    """
+    scheme, n = scheme_named(job.scheme), float(epochs * len(job.train))
+    if heads_alone(job.scheme):
+        n = _READING * len(job.train)
+    elif "encoder" in scheme.trained() and not scheme.is_one_layer:
+        n *= _LEARNING
+    return (n + is_last * _READING * len(job.test)) * seconds_of_row(job.scheme, encoder)
+
+
+def epochs_of_part(job: Job, encoder: str) -> int:
+    """How many epochs of a training one job takes; 0: the training is short, and one job.
+
+    Rows, scheme and encoder decide, so that every machine has the same parts.
+    """
+    if job.settings is None or heads_alone(job.scheme):
+        return 0
+    epochs = job.settings.epochs
+    at_most = int(epochs * MOST_SECONDS / seconds_of_training(job, encoder, epochs))
+    n = math.ceil(epochs / max(1, at_most))
+    return math.ceil(epochs / n) if n > 1 else 0
+
+
 def run_group(
-    stage: Stage, units: Units, trainer: Trainer, jobs: Sequence[Job], need_weights: bool = False
+    stage: Stage,
+    units: Units,
+    trainer: Trainer,
+    jobs: Sequence[Job],
+    need_weights: bool = False,
+    until: int = 0,
 ) -> list[tuple[pd.DataFrame, pd.DataFrame]]:
     """Predictions and learning curves of models `trained_together`, made now or found.
 
@@ -136,13 +194,28 @@ def run_group(
             for job, (_, key, found, curve) in zip(jobs, earlier, strict=True)
         ]
         trained: Iterable[Trained | None] = [None] * len(jobs)
+        parts = _parts(stage, trainer, jobs[0], earlier[0][1], until)
         if any(lacking):
             seeds = [job.seed for job in jobs]
-            trained = trainer.train_seeds(jobs[0].scheme, seeds, *jobs[0][3:])
-        return [
-            _kept(stage, units, job, before, result if lacks else None)
-            for job, before, result, lacks in zip(jobs, earlier, trained, lacking, strict=True)
-        ]
+            trained = trainer.train_seeds(jobs[0].scheme, seeds, *jobs[0][3:], parts)
+        try:
+            found = [
+                _kept(stage, units, job, before, result if lacks else None)
+                for job, before, result, lacks in zip(jobs, earlier, trained, lacking, strict=True)
+            ]
+        except PartEnded:
+            return []
+        if parts:
+            parts.path.unlink(missing_ok=True)
+        return found
+
+
+def _parts(stage: Stage, trainer: Trainer, job: Job, key: str, until: int) -> Parts | None:
+    """Where a long training keeps its checkpoint, which is of this question and this code alone."""
+    if not (epochs := epochs_of_part(job, trainer.encoder)):
+        return None
+    mark = json.dumps([key, made_by(stage.study, stage.stage)])
+    return Parts(stage.path(f".checkpoints/{_name(job)}.safetensors"), mark, epochs, until)
 
 
 def _recipe(stage: Stage, job: Job) -> Path:

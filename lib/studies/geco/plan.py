@@ -4,8 +4,7 @@ timed sample.
     touchstone plan geco --scale paper --rows-from cpu
 
 Seconds are those of a processor core (of a GPU: of the clock). The sample takes the encoder's
-shape; where its weights are not at hand they are drawn, since no cost depends on them. Other
-studies: what their stages took in the last run.
+shape; where its weights are not at hand they are drawn, since no cost depends on them.
 """
 
 import argparse
@@ -29,8 +28,9 @@ from ...attribution.budget import TokenBudget
 from ...attribution.explain import explain_many
 from ...attribution.registry import resolve_method
 from ...core.errors import TouchstoneError
-from ...core.files import read_json, save_csv
+from ...core.files import save_csv
 from ...core.paths import outputs_root
+from ...core.planned import UNITS
 from ...core.progress import progress
 from ...core.runner import Job
 from ...core.seeds import pick_device, set_up
@@ -45,9 +45,9 @@ from .grid import groups_of
 from .model_units import models_of, settings_by_scheme
 from .units import numbers_of, plan_units, settings_by_method
 
-# Base sentences trained on, and how many times as many at most; rows explained, and what one timing
-# may take; steps or samples of a short one.
-_N_BASE, _N_BATCHES, _N_ROWS, _SECONDS, _TIMED = 4, 8, 12, 1.0, 25
+# Base sentences trained on, and how many times as many at most; base sentences explained, and what
+# a timing of one row may take; steps or samples of a short one.
+_N_BASE, _N_BATCHES, _N_EXPLAINED, _SECONDS, _TIMED = 4, 8, 4, 1.0, 25
 _ALL = 10**9
 
 # Seconds, and the half width of their 95 % interval. Costs are added and multiplied as they are: a
@@ -79,7 +79,7 @@ def rows_by_method(values: Mapping[str, Any], n_test: int, n_forms: int) -> pd.D
     models = models_of(values).query("dataset in @values['datasets']")
     methods = [name for name in values["methods"] if resolve_method(name).family != "floor"]
     names = "n_base", "n_base_ola", "one_seed_methods", "every_seed_methods", "one_pass_schemes"
-    how_many = [values[name] for name in names]
+    how_many = [values[name] for name in (*names, "n_base_of")]
     lines = []
     for units in groups_of(plan_units(models, methods, settings, *how_many)):
         first = units[0]
@@ -210,26 +210,28 @@ class Sample:
         return self._models[kind]
 
     def explaining(self, kind: str, methods: Sequence[str]) -> Cost:
-        """One row of mean length, with methods that share their pass of the model: from some rows
-        together, as a study explains them; with all steps and samples where that takes seconds.
+        """One row of mean length, with methods that share their pass of the model: from whole base
+        sentences, as a study explains them, for LIME runs texts that their forms share once (one
+        form alone costs twice as much); with all steps and samples where that takes seconds.
         """
         test, model = self.data["test"], self.model(kind)
         lengths = np.array([len(one.ids) for one in model.encode(test["sentence"])])
-        places = np.linspace(0, len(test) - 1, _N_ROWS).astype(int)
+        bases = test["sentence_idx"].unique()
+        bases = bases[np.linspace(0, len(bases) - 1, _N_EXPLAINED).astype(int)]
         settings = [numbers_of(self.values).get(method, {}) for method in methods]
 
-        def run(n_rows: int, most: int) -> float:
+        def run(n_base: int, most: int) -> float:
             asked = [(m, shortened(one, most)[0]) for m, one in zip(methods, settings, strict=True)]
-            chosen = places[-n_rows:]
+            chosen = np.flatnonzero(test["sentence_idx"].isin(bases[-n_base:]))
             took = self.seconds(partial(explain_many, model, test.iloc[chosen], methods=asked))
             return took / lengths[chosen].sum()  # a token
 
         factor = max(shortened(one, _TIMED)[1] for one in settings)
         run(1, _TIMED)  # the first call loads what it needs
-        row = run(1, _TIMED) * factor * lengths[places[-1]]
-        n_rows = int(np.clip(_SECONDS / row, 1, _N_ROWS))
-        if row <= _SECONDS:
-            timed = np.array([run(n_rows, _ALL) for _ in range(self.rounds)])
+        row = run(1, _TIMED) * factor * lengths.mean()
+        if row <= _SECONDS or factor <= 4:
+            n_base = int(np.clip(_SECONDS / row, 1, _N_EXPLAINED))
+            timed = np.array([run(n_base, _ALL) for _ in range(self.rounds)])
         else:  # the further steps cost what those between 25 and 100 do
             pairs = [(run(1, _TIMED), run(1, 4 * _TIMED)) for _ in range(self.rounds)]
             short, long = np.array(pairs).T
@@ -257,8 +259,8 @@ def predict(values: Mapping[str, Any], sample: Sample) -> pd.DataFrame:
     """The costs of a parameter file, a line per scheme (trained models) and per kind and method
     (explained rows).
 
-    Columns: stage, what, count, seconds (in all), low, high (95 % interval); the last line is
-    their sum.
+    Columns: stage, what, count, seconds (in all), low, high (the 95 % interval of the timings, made
+    wider by what a sample misses of a whole run); the last line is their sum.
     """
     counts = models_of(values).groupby("scheme", sort=False).size()
     lines = [
@@ -274,8 +276,8 @@ def predict(values: Mapping[str, Any], sample: Sample) -> pd.DataFrame:
     lines.append(("total", "", 0, *np.sum([line[3:] for line in lines], axis=0)))
     table = pd.DataFrame(lines, columns=["stage", "what", "count", "seconds", "half"])
     half = table.pop("half")
-    low = (table["seconds"] - half).clip(lower=0.0)
-    return table.assign(low=low, high=table["seconds"] + half)
+    low = (table["seconds"] - half).clip(lower=0.0) / UNITS
+    return table.assign(low=low, high=(table["seconds"] + half) * UNITS)
 
 
 def encoder_of_shape(encoder: str, folder: Path) -> str:
@@ -300,20 +302,6 @@ def encoder_of_shape(encoder: str, folder: Path) -> str:
     return str(folder)
 
 
-def last_run(study: str, scale: str) -> pd.DataFrame:
-    """What the stages of a study took when they last ran here: stage, seconds."""
-    lines = [
-        (path.parent.name, read_json(path, "run that stage again")["seconds"])
-        for path in sorted((outputs_root() / study / scale).glob("*/run.json"))
-    ]
-    if not lines:
-        raise TouchstoneError(
-            f"{study} has not run here at scale {scale}, and only geco is predicted from a sample; "
-            f"run `make {study}` at scale small first"
-        )
-    return pd.DataFrame(lines, columns=["stage", "seconds"])
-
-
 def main(chosen: argparse.Namespace, stages: Sequence[Job]) -> int:
     """Print the prediction for what was asked, and keep it in the run's folder; the exit status.
 
@@ -321,15 +309,7 @@ def main(chosen: argparse.Namespace, stages: Sequence[Job]) -> int:
         chosen: study, scale, rows_from, rounds.
         stages: the study's, with their parameters.
     """
-    if chosen.study == "geco":
-        values = {name: value for stage in stages for name, value in stage.all.items()}
-        _print_prediction(values, chosen)
-    else:
-        print(last_run(chosen.study, chosen.scale).to_string(index=False))
-    return 0
-
-
-def _print_prediction(values: Mapping[str, Any], chosen: argparse.Namespace) -> None:
+    values = {name: value for stage in stages for name, value in stage.all.items()}
     scale = chosen.rows_from or chosen.scale
     stage = Stage(
         "geco", scale, "03_attribution", outputs_root() / "geco" / scale / "03_attribution"
@@ -344,5 +324,6 @@ def _print_prediction(values: Mapping[str, Any], chosen: argparse.Namespace) -> 
     save_csv(table, outputs_root() / "geco" / chosen.scale / "plan.csv")
     print(table.round({"seconds": 0, "low": 0, "high": 0}).to_string(index=False))
     hours, low, high = table.iloc[-1][["seconds", "low", "high"]].astype(float) / 3600
-    print(f"in all about {hours:.3g} hours of one core (95 % interval {low:.3g} to {high:.3g})")
+    print(f"in all about {hours:.3g} hours of one core ({low:.3g} to {high:.3g})")
     print(", ".join(f"{stage} needs about {size / 2**30:.1f} GiB" for stage, size in peaks.items()))
+    return 0

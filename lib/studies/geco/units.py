@@ -82,6 +82,7 @@ def plan_units(
     one_seed: Sequence[str] = (),
     every_seed_ola: Sequence[str] = (),
     one_pass: Sequence[str] = (),
+    n_base_of: Mapping[str, int] | None = None,
 ) -> list[Unit]:
     """The units of a run; floors are once per data set, on every row that any model explains.
 
@@ -95,6 +96,7 @@ def plan_units(
         every_seed_ola: where it names methods, OLA's sixth and later seeds explain with these only.
         one_pass: schemes whose models are explained with the methods of a single pass, and with
             your own, only.
+        n_base_of: base sentences in the place of n_base and n_base_ola, for some schemes.
 
     Raises:
         TouchstoneError: for unknown names and settings, before anything runs.
@@ -107,8 +109,10 @@ def plan_units(
     floors = [name for name in methods if resolve_method(name).family == "floor"]
     of_methods = {name: resolve_method(name) for name in methods}
     several = {n for n, found in of_methods.items() if not found.shares and found.family != "own"}
+    more = dict(n_base_of or {})
     # 0 stands for all, which is more than any number
-    n_floor = 0 if 0 in (n_base, n_base_ola) else max(n_base, n_base_ola)
+    asked = n_base, n_base_ola, *more.values()
+    n_floor = 0 if 0 in asked else max(asked)
     units = [
         Unit(dataset, NO_MODEL, -1, name, chosen[name], n_floor)
         for dataset in models["dataset"].unique()
@@ -118,7 +122,8 @@ def plan_units(
     for model, first_seed in zip(models.itertuples(), first, strict=True):
         is_ola = scheme_named(model.scheme).is_one_layer
         # seeds are counted from the scheme's first, whatever its number is
-        number, n = model.seed - first_seed, n_base_ola if is_ola else n_base
+        number = model.seed - first_seed
+        n = more.get(model.scheme, n_base_ola if is_ola else n_base)
         left_out = set(floors)
         if is_ola and every_seed_ola and number >= _SEEDS_IN_FULL:
             left_out |= set(methods) - set(every_seed_ola)
@@ -154,6 +159,13 @@ def choose_rows(rows: pd.DataFrame, n_base: int, seed: int) -> pd.DataFrame:
         : n_base or None
     ]
     return rows[rows["sentence_idx"].isin(drawn)].reset_index(drop=True)
+
+
+def one_form_each(rows: pd.DataFrame, n_base: int = 0) -> pd.DataFrame:
+    """One row of each of the first `n_base` base sentences (0: of all), the forms taking turns."""
+    forms = [part for _, part in rows.groupby("sentence_idx", sort=False)][: n_base or None]
+    taken = [part.iloc[[i % len(part)]] for i, part in enumerate(forms)]
+    return pd.concat(taken, ignore_index=True)
 
 
 def read_foreign(stage: Stage, files: Sequence[str], plan: Sequence[Unit]) -> list[pd.DataFrame]:

@@ -12,4 +12,6 @@ gate         unambiguous sentences, and how surely a model answers them
 relabelling  captions judged blind, and what the filter is worth by them
 kept_models  models that are trained once, and the gate that they must pass
 weat         the word embedding association test
+figures      the figures, each with its finding as the title
+naming       names in words for figures and tables
 """

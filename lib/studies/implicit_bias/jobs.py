@@ -21,8 +21,16 @@ from .trainings import PILOT, Trainings
 # Seconds of a core, of the packaged encoder: a sentence read once in training, a sentence asked
 # about once, and one explained by all methods. A model of the hub takes twelve times as long.
 _LEARN, _ASK, _EXPLAIN, _OF_HUB = 0.02, 0.002, 0.6, 12
-_PRETRAIN, _BOOKS = 2000, 90  # seconds: a model of `touchstone pretrain`; its books read once
+_PRETRAIN, _BOOKS = 1150, 90  # seconds: a model of `touchstone pretrain`; its books read once
 _GIGABYTES = {"training": 1.5, "asking": 1.2}
+# Seconds of a stage's notebook beside its units, at small.
+BESIDE = {
+    "01_data_generation": 3.2,
+    "02_training": 6.0,
+    "03_attribution": 3.6,
+    "04_metrics": 7.2,
+    "05_figures": 1.6,
+}
 
 
 def jobs_of(stage: Stage, values: Mapping[str, Any]) -> Sequence[Job]:

@@ -11,7 +11,9 @@ import pandas as pd
 from ...core.errors import TouchstoneError
 from ...core.seeds import seed_for
 from ...metrics.plausibility import input_consistency, model_consistency, plausibility
+from .lines import span_tokens
 from .released import template_groups
+from .text import CLASSES, task_of_set
 
 SHUFFLED = "IG shuffled"  # a control: IG's scores, in another order in each line
 _MODEL = ["dataset", "architecture", "size", "training"]
@@ -169,6 +171,47 @@ def lines_to_show(lines: Mapping[str, pd.DataFrame], names: Sequence[str]) -> di
         side = rows["tag"] if rows["tag"].nunique() > 1 else first
         chosen[name] = [int(line) for line in far.groupby(side).idxmin()]
     return chosen
+
+
+def words_to_show(
+    places: Sequence[tuple[str, str, str, str, int]],
+    shown: pd.DataFrame,
+    passed: pd.DataFrame,
+    sets: Mapping[str, pd.DataFrame],
+) -> pd.DataFrame:
+    """Lines word by word, with the scores for the answer of the model.
+
+    Args:
+        places: dataset, architecture, size, method and line of each explanation.
+        shown: what stage 03 hands on of scores: these columns, probability, class_0, class_1.
+        passed: these columns, training and passed (of the first training).
+        sets: the lines of each set.
+    """
+    by_line = ["dataset", "architecture", "size", "method", "line"]
+    shown = shown.set_index(by_line).sort_index()
+    first = passed[passed["training"] == 0].set_index(by_line)["passed"].sort_index()
+    rows = []
+    for place in places:
+        (dataset, scheme, _, method, at), one = place, shown.loc[place]
+        line, classes = sets[dataset].loc[at], CLASSES[task_of_set(dataset)]
+        roles = {i: role for role in ("cue", "attractor") for i in span_tokens(line[f"{role}s"])}
+        says = int(one["probability"] > 0.5)
+        about = {
+            "dataset": dataset,
+            "line": at + 1,
+            "scheme": scheme,
+            "method": method,
+            "expected": classes[line["tag"]],
+            "says": classes[says],
+            "passed": first.loc[place],
+        }
+        rows += [
+            about | {"place": i, "word": word, "role": roles.get(i, ""), "score": score}
+            for i, (word, score) in enumerate(
+                zip(line["prefix"], one[f"class_{says}"], strict=True)
+            )
+        ]
+    return pd.DataFrame(rows)
 
 
 def _wide(table: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:

@@ -24,6 +24,12 @@ _PER_WEIGHT, _PER_WORD = 1e-10, 2e-5
 _PUBLISHED = 10_000_000  # its weights, about
 _GIGABYTES = 2.0  # at most: the corpus as words and as ids, a model and its gradients
 _WORDS_OF_EXAMPLE = 12  # of a probe's prefix, about
+# Seconds of the notebooks without units, at small; beside the units of 02 and 03 nothing was timed.
+BESIDE = {
+    "01_data_generation": 4.1,
+    "04_metrics": 9.2,
+    "05_figures": 6.2,
+}
 
 
 def jobs_of(stage: Stage, values: Mapping[str, Any]) -> Sequence[Job]:

@@ -18,7 +18,7 @@ from lib.core.errors import TouchstoneError
 from lib.models.text_model import Encoded
 from lib.studies.assay.answers import (
     is_verified,
-    padding_position,
+    other_and_padding,
     rules_followed,
     true_answers,
     two_trainings,
@@ -212,7 +212,8 @@ def test_padding_stands_where_the_model_puts_it() -> None:
     )
     own, other = (float(number[[i, 2]].sum()) for i in (1, 3))
     row = {"sentence": words(1, 2), "target": 1, "sentence_idx": 0, "f": own}
-    found = padding_position(model, SimpleNamespace(**row), forms)
+    form, found = other_and_padding(model, SimpleNamespace(**row), forms)
+    assert form == pytest.approx(other)
     assert found == pytest.approx((0 - other) / (own - other))
 
 

@@ -20,6 +20,7 @@ from lib.studies.assay.items import (
     with_replacements,
     with_second_questions,
     with_short_texts,
+    without_items,
 )
 from lib.studies.assay.nouns import Kind
 
@@ -186,3 +187,11 @@ def test_mask_and_planted_are_asked_twice() -> None:
     assert found.loc["swap-gender-0", ["truth", "model"]].tolist() == ["swap", "gender"]
     again = found.loc["ola-planted-planted-0", ["truth", "model"]].tolist()
     assert again == ["planted", "planted-ola"] and len(found) == 4
+
+
+def test_what_is_asked_is_not_learnt() -> None:
+    train = pd.DataFrame({"model": ["a", "a", "b"], "sentence": [["x"], ["y"], ["x"]]})
+    asked = pd.DataFrame({"model": ["a", "c"], "sentence": [["x"], ["y"]]})
+    left = without_items(train, asked)
+    assert left.to_numpy().tolist() == [["a", ["y"]], ["b", ["x"]]]
+    assert without_items(train, asked.tail(1)).equals(train)

@@ -16,6 +16,8 @@ def test_a_sentence_needs_both_forms_of_one_length() -> None:
             (2, 0, ["she"]),
             (3, 0, ["she", "sang"]),
             (3, 1, ["he", "has", "sung"]),
+            (4, 0, ["she", "sang"]),  # the first one again: it would be asked and learnt from
+            (4, 1, ["he", "sang"]),
         ],
         columns=["sentence_idx", "target", "sentence"],
     )

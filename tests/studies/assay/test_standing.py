@@ -9,13 +9,17 @@ import pytest
 
 from lib.studies.assay.figures import (
     PANELS,
+    best_rules,
     is_clear,
     plot_agreement,
+    plot_whole,
+)
+from lib.studies.assay.stage_figures import (
     plot_budgets,
+    plot_likeness,
     plot_scale,
     plot_steps,
     plot_two_trainings,
-    plot_whole,
 )
 from lib.studies.assay.standing import as_rows, cells, holds_by_identity, role_of
 from lib.studies.assay.synthesis import on_one_scale
@@ -84,8 +88,23 @@ def test_the_whole_figure_shows_every_cell_and_says_how_many_are_clear() -> None
     assert len(plotted) == len(table) - len(FLOOR_OF), "the oracle is the black line"
     titles = [ax.get_title() for ax in figure.axes]
     assert titles == [PANELS[truth].title for truth in PANELS if truth in FLOOR_OF]
-    assert figure.axes[1].get_xlabel().split("[")[1].startswith("goal of the edit]")
+    assert figure.axes[1].get_xlabel().split("[")[1].startswith("goal of\nthe edit]")
     assert is_clear(table)[table["explainer"] == "oracle"].sum() == 0
+    plt.close(figure)
+
+
+def test_the_best_rule_is_drawn_beside_the_one_that_was_chosen() -> None:
+    table = found()
+    is_word_counts = (table["truth"] == "edit") & (table["explainer"] == "Goal of the edit")
+    other = table[is_word_counts].assign(explainer="Log count ratio", raw=2.0)
+    assert best_rules(table)["edit"] == table.loc[is_word_counts, "raw"].item()
+    figure, _ = plot_whole(pd.concat([table, other], ignore_index=True), "A note.")
+    dotted = [ax for ax in figure.axes for line in ax.lines if line.get_linestyle() == ":"]
+    assert [ax.get_title() for ax in dotted] == [PANELS["edit"].title]
+    said = " ".join(text.get_text() for text in figure.texts)
+    assert "Under 1 truths another rule is better" in said
+    assert figure._suptitle.get_text().startswith("In 3 of 5 cases"), "of the rule chosen before"
+    assert is_clear(table, table["raw"] + 1).sum() == 0
     plt.close(figure)
 
 
@@ -101,6 +120,9 @@ def test_the_other_figures_show_their_tables() -> None:
         "ceiling": [0.7],
     }
     assert figure._suptitle.get_text().startswith("1 of 1 pairs"), "0.5 is below 0.7"
+    none, _ = plot_agreement(agreement.assign(high=1.0))
+    assert none._suptitle.get_text().startswith("No pair of truths differs clearly")
+    plt.close(none)
     scale = plot_scale(0.6, 1.0, {"x": 0.8})
     assert "x: 0.5" in [text.get_text() for text in scale.axes[0].texts]
     bought = pd.DataFrame({"explainer": ["a", "a", "b"], "passes": [10, 100, 10], "value": 0.5})
@@ -108,12 +130,18 @@ def test_the_other_figures_show_their_tables() -> None:
     assert [line.get_label() for line in budgets.axes[0].lines] == [
         "a",
         "b",
-        "word counts, no pass",
+        "word counts: no run of the model",
     ]
+    assert budgets._suptitle.get_text().startswith("0 of 2 explainers reach")
     steps = plot_steps(np.array([[0.2, -1.5], [6.3, 4.6]]), "title")
     assert [text.get_text() for text in steps.axes[0].get_yticklabels()] == ["model 1", "model 2"]
     pairs = pd.DataFrame({"truth": "swap", "first": [1.0, 2.0, 3.0], "second": [1.0, 3.0, 2.0]})
-    both, plotted = plot_two_trainings(pairs, "title")
+    both, plotted = plot_two_trainings(pairs)
     assert plotted.to_numpy().tolist() == [["swap", 3, 0.5]]
-    for drawn in (figure, scale, budgets, steps, both):
+    assert both._suptitle.get_text().startswith("Two runs of a model agree most on swapped words")
+    alike = pd.DataFrame([[1.0, 0.2], [0.2, 1.0]], columns=["a", "b"])
+    square = plot_likeness(alike)
+    assert square._suptitle.get_text() == "a and b are most alike: 0.20"
+    assert [text.get_text() for text in square.axes[0].texts] == ["1.0", "0.2", "0.2", "1.0"]
+    for drawn in (figure, scale, budgets, steps, both, square):
         plt.close(drawn)

@@ -249,6 +249,21 @@ def test_later_seeds_of_ola_explain_with_some_methods_only() -> None:
         plan_units(MODELS, ["Saliency"], {}, 1, 1, every_seed_ola=["Salency"])
 
 
+def test_some_schemes_may_explain_more_base_sentences_and_floors_explain_all_of_them() -> None:
+    models = pd.DataFrame(
+        [("D_A", "C", 0), ("D_A", "CEf", 0), ("D_A", "OLA-CEA", 0)],
+        columns=["dataset", "scheme", "seed"],
+    )
+    names = ["Saliency", "First pronoun"]
+    for more, wanted in (
+        ({"CEf": 9}, {"-": 9, "C": 4, "CEf": 9, "OLA-CEA": 6}),
+        ({"CEf": 0}, {"-": 0, "C": 4, "CEf": 0, "OLA-CEA": 6}),
+        (None, {"-": 6, "C": 4, "CEf": 4, "OLA-CEA": 6}),
+    ):
+        plan = plan_units(models, names, {}, 4, 6, n_base_of=more)
+        assert {unit.scheme: unit.n_base for unit in plan} == wanted
+
+
 def test_some_schemes_are_explained_with_one_pass_and_your_own_methods_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

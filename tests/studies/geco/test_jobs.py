@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +16,16 @@ from tiny_models import CLASSES, saved, toy_rows
 
 from lib.core.files import save_parquet
 from lib.core.jobs import closed_stage
-from lib.core.parameters import notebook_parameters
+from lib.core.parameters import notebook_parameters, read_params
 from lib.core.paths import ROOT
 from lib.core.stage import open_stage
 from lib.core.units import Units
-from lib.studies.geco import grid, jobs, units
+from lib.studies.geco import grid, jobs, model_units, units
 from lib.studies.geco.grid import Unit, explain_group, groups_of, parts_of, run_units
 from lib.studies.geco.jobs import jobs_of
 from lib.studies.geco.model_units import Job, is_finished, models_of, run_group, settings_by_scheme
 from lib.studies.geco.units import StageSources, plan_units, settings_by_method
+from lib.training import classifier
 from lib.training.transfer import Trainer
 
 CPU = torch.device("cpu")
@@ -106,6 +109,79 @@ def test_jobs_are_the_notebooks_units_and_are_found_by_them(
     monkeypatch.setattr(StageSources, "model_of", lambda *_: pytest.fail("explained again"))
     made = run_units(plan, sources, Units("geco", "small", "03_attribution"))
     assert len(made) == 6 * (1 + 2 * 3)
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    """The files of a stage but its locks, by name."""
+    files = (path for path in folder.rglob("*") if path.is_file() and path.suffix != ".lock")
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+
+@pytest.mark.slow
+def test_a_long_training_in_parts_leaves_the_bytes_of_one_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jobs, "load_dataset", half)
+    chosen = {"encoder": saved(tmp_path, "bert"), "datasets": ["D_A"], "schemes": ["C", "CEfAf"]}
+    values = defaults("02_training") | chosen | {"binary_schemes": [], "dropout": 0.2}
+    values |= {"epochs": {"C": 6, "CEfAf": 6}}
+
+    def listed(root: str) -> tuple[Path, list[Any]]:
+        monkeypatch.setenv("TOUCHSTONE_OUTPUTS", str(tmp_path / root))
+        stage = closed_stage("geco", "small", "02_training")
+        return stage.folder, list(jobs_of(stage, values))
+
+    whole, (*_, job) = listed("whole")
+    job.compute()
+    monkeypatch.setattr(model_units, "MOST_SECONDS", job.seconds / 2.5)
+    folder, made = listed("parts")
+    keys = [f"02_training/D_A-CEfAf-seed0{part}" for part in ("_part1of3", "_part2of3", "")]
+    assert [one.key for one in made] == ["02_training/D_A-C-seed0", *keys]
+    assert [one.needs[1:] for one in made[1:]] == [(), (keys[0],), (keys[1],)]
+    checkpoint = folder / ".checkpoints" / "D_A-CEfAf-seed0.safetensors"
+    for one in made[1:3]:
+        one.compute()
+        assert checkpoint.is_file() and not list(folder.glob("units/*.csv"))
+    made[3].compute()
+    assert not checkpoint.exists() and tree(folder) == tree(whole)
+    with monkeypatch.context() as nothing:
+        nothing.setattr(Trainer, "train", lambda *_: pytest.fail("trained again"))
+        for one in made[1:]:
+            one.compute()
+
+    folder, made = listed("killed")
+    if not (child := os.fork()):
+        once, calls = classifier.evaluate, []
+
+        def deadly(*asked: Any) -> tuple[float, float]:
+            calls.append(1)
+            if len(calls) == 3:  # in the first epoch of the second part
+                os.kill(os.getpid(), signal.SIGKILL)
+            return once(*asked)
+
+        monkeypatch.setattr(classifier, "evaluate", deadly)
+        made[3].compute()
+        os._exit(0)  # not reached
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+    made[3].compute()
+    assert tree(folder) == tree(whole)
+
+
+def test_no_job_of_the_papers_grid_is_longer_than_half_an_hour(
+    small_outputs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def rows(stage: object, name: str, split: str) -> pd.DataFrame:
+        n = (3864 if split == "train" else 966) * (2 if name.endswith("binary") else 3) // 3
+        return pd.DataFrame({"sentence_idx": range(n)})
+
+    monkeypatch.setattr(jobs, "load_dataset", rows)
+    values = defaults("02_training") | read_params(ROOT / "params" / "geco" / "paper.yaml")
+    stage = closed_stage("geco", "paper", "02_training")
+    made = jobs_of(stage, {name: values[name] for name in values})
+    assert max(job.seconds for job in made) <= 1800 + 966 * 0.2, "and the test rows once"
+    assert sum(job.key.endswith("D_A-CEfAf-seed0") for job in made) == 1
+    small = jobs_of(stage, defaults("02_training"))
+    assert not [job.key for job in small if "part" in job.key]
 
 
 class Fakes:

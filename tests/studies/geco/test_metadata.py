@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import string
 from pathlib import Path
 
@@ -12,9 +13,10 @@ import pytest
 from lib.core.cards import read_card
 from lib.core.errors import TouchstoneError
 from lib.core.paths import material
+from lib.core.stage import open_stage
 from lib.studies.geco.corpus import DATASETS, SPLITS, read_geco, write_geco
 from lib.studies.geco.labels import labelled_rows, read_labels
-from lib.studies.geco.metadata import croissant, unsaid, with_own_parts
+from lib.studies.geco.metadata import croissant, unsaid, with_own_parts, write_card
 
 CARD = material("geco") / "card.yaml"
 NAMES = {
@@ -147,6 +149,17 @@ def test_the_fields_for_responsible_ai_arrive(released) -> None:
     ):
         assert getattr(metadata, field), field
     assert str(NUMBERS["second"]) in str(metadata.annotations_per_item)
+
+
+def test_both_cards_stand_beside_the_data_and_say_the_same(released, small_outputs: Path) -> None:
+    folder, files = released
+    stage = open_stage("geco", "toy", "01_make")
+    for file in files.values():
+        shutil.copy(folder / file, stage.path(file))
+    card = write_card(stage, CARD, "bundled", NUMBERS, files)
+    assert card["title"] in (stage.folder / "dataset_card.md").read_text()
+    told = json.loads((stage.folder / "croissant.json").read_text())
+    assert told == json.loads(json.dumps(croissant(card, stage.folder, files)))
 
 
 def test_a_changed_file_no_longer_matches_its_checksum(released) -> None:

@@ -59,6 +59,35 @@ def test_the_first_seed_of_one_data_set_and_whole_base_sentences_are_asked(
     assert len(ask(small_outputs, n_base=0).rows) == 8
 
 
+def test_several_trainings_are_asked_one_after_the_other(small_outputs: Path) -> None:
+    asked = ask(small_outputs, n_trainings=2)
+    assert asked.trainings("C") == [0, 1] and asked.trainings("CE") == [0]
+    of_second = asked.of("C", 1)
+    assert set(of_second["seed"]) == {1, -1} and len(of_second) == 8
+    made = []
+
+    def faith(scheme: str, k: int) -> pd.DataFrame:
+        made.append((scheme, k))
+        return pd.DataFrame({"method": ["LIME", "Uniform random"], "seed": [k, -1]})
+
+    found = asked.tables("faith", faith)
+    assert made == [("C", 0), ("C", 1), ("CE", 0)]
+    # a floor, too, is asked about a model, and counts once for each
+    assert found["seed"].tolist() == [0, 0, 1, 1, 0, 0]
+    assert found["model"].tolist() == ["C"] * 4 + ["CE"] * 2
+    assert asked.tables("faith", faith, schemes=["CE"])["model"].tolist() == ["CE", "CE"]
+    units = asked.stage.path("units")
+    names = {path.stem for path in units.glob("*.csv")}
+    assert names == {"D_A_C_seed0_faith", "D_A_C_seed1_faith", "D_A_CE_seed0_faith"}
+
+
+def test_one_form_each_may_be_all_that_is_asked(small_outputs: Path) -> None:
+    asked = ask(small_outputs, n_base=0, one_form=True)
+    assert asked.rows["row_id"].tolist() == ["0-F", "1-M", "2-F", "3-M"]
+    assert set(asked.explanations["row_id"]) == set(asked.rows["row_id"])
+    assert asked.one_form_each(2)["row_id"].tolist() == ["0-F", "1-M"]
+
+
 def test_methods_come_with_the_settings_that_they_had_and_floors_do_not(
     small_outputs: Path,
 ) -> None:
@@ -82,9 +111,9 @@ def test_one_form_of_each_base_sentence_the_forms_taking_turns(small_outputs: Pa
 def test_a_table_is_made_once_and_found_without_the_model(small_outputs: Path) -> None:
     made = pd.DataFrame({"row_id": ["0-F"], "value": [0.123456789]})
     asked = ask(small_outputs)
-    first = asked.tables("faith", lambda scheme: made.assign(value=len(scheme)), deletion="pad")
+    first = asked.tables("faith", lambda scheme, k: made.assign(value=len(scheme)), deletion="pad")
     assert first["model"].tolist() == ["C", "CE"] and first["value"].tolist() == [1, 2]
-    nothing = lambda scheme: pytest.fail("made again")  # noqa: E731
+    nothing = lambda scheme, k: pytest.fail("made again")  # noqa: E731
     pd.testing.assert_frame_equal(
         ask(small_outputs).tables("faith", nothing, deletion="pad"), first
     )

@@ -10,13 +10,15 @@ import pytest
 import torch
 from torch import nn
 
-from lib.core.errors import TouchstoneError
+from lib.core.notebooks import find_notebooks
 from lib.core.parameters import notebook_parameters, read_params
 from lib.core.paths import ROOT
+from lib.core.planned import UNITS
+from lib.studies.geco import plan
 from lib.studies.geco.plan import (
+    Sample,
     costs_of_a_row,
     encoder_of_shape,
-    last_run,
     memory,
     models_of,
     predict,
@@ -29,7 +31,7 @@ from lib.studies.geco.plan import (
 
 def values(scale: str) -> dict:
     found = {}
-    for notebook in sorted((ROOT / "notebooks" / "geco").glob("0*.py")):
+    for notebook in find_notebooks("geco"):
         found |= notebook_parameters(notebook)
     return found | read_params(ROOT / "params" / "geco" / f"{scale}.yaml")
 
@@ -67,12 +69,14 @@ def test_the_papers_grid_is_counted() -> None:
     assert not {"Uniform random", "Pronoun list"} & set(rows.index.get_level_values("method"))
 
 
-def test_costly_methods_are_counted_on_one_seed_and_on_chosen_rows() -> None:
+def test_methods_are_counted_on_their_seeds_and_on_the_rows_of_their_scheme() -> None:
     rows = rows_of(rows_by_method(values("cpu"), n_test=966, n_forms=3))
-    assert (
-        rows["encoder", "Saliency"] == 2 * (1 + 4 * 3) * 300
-    )  # two sets; ZS once, four schemes with three seeds
-    assert rows["encoder", "LIME"] == 2 * 5 * 300
+    # two sets; ZS once, three schemes with three seeds on 45 base sentences, CEf on 90
+    assert rows["encoder", "Saliency"] == 2 * ((1 + 3 * 3) * 3 * 45 + 3 * 3 * 90)
+    assert rows["encoder", "LIME"] == rows["encoder", "Saliency"]
+    costly = values("cpu") | {"one_seed_methods": ["LIME"]}
+    of_one = rows_of(rows_by_method(costly, n_test=966, n_forms=3))
+    assert of_one["encoder", "LIME"] == 2 * ((1 + 3) * 3 * 45 + 3 * 90)
     cpu = values("cpu")  # of OLA's twenty seeds five are explained with all methods
     assert "LIME" not in cpu["every_seed_methods"] and cpu["n_seeds_ola"] == 20
     assert rows["OLA", "LIME"] == 2 * 5 * 3 * cpu["n_base_ola"]
@@ -145,12 +149,29 @@ def test_the_table_adds_up() -> None:
     )  # C once with three classes, once with two
     assert by["Saliency, encoder"] == 5 * 18 * 0.5 and by["Saliency, OLA"] == 3 * 18 * 0.5
     assert table["seconds"].iloc[-1] == pytest.approx(table["seconds"].iloc[:-1].sum())
-    half = (table["high"] - table["seconds"]).to_numpy()
-    assert half[-1] == pytest.approx(half[:-1].sum())
+    high, low = table["high"].to_numpy(), table["low"].to_numpy()
+    assert high[-1] == pytest.approx(high[:-1].sum()) and low[-1] == pytest.approx(low[:-1].sum())
+    assert high[0] == pytest.approx(UNITS * 11) and low[0] == pytest.approx(9 / UNITS)  # ZS, once
 
 
-def test_what_is_not_at_hand_is_said(tmp_path, monkeypatch) -> None:
+def test_an_encoder_at_hand_is_taken_as_it_is(tmp_path) -> None:
     assert encoder_of_shape("all-MiniLM-L6-v2", tmp_path) == "all-MiniLM-L6-v2"
-    monkeypatch.setenv("TOUCHSTONE_OUTPUTS", str(tmp_path))
-    with pytest.raises(TouchstoneError, match="cebab has not run here at scale small"):
-        last_run("cebab", "small")
+
+
+def test_rows_are_timed_as_whole_base_sentences(monkeypatch) -> None:
+    """All forms of a sentence together, for they share texts; short settings are run in full."""
+    asked = []
+
+    def explain(model, rows, methods):
+        asked.append((sorted(rows["sentence_idx"]), methods[0][1]["n_samples"]))
+
+    sample = Sample.__new__(Sample)
+    sample.values, sample.rounds, sample._models = {"lime_samples": 50}, 2, {"encoder": Chain()}
+    sample._clock = iter(range(100)).__next__  # a second each
+    index = [1, 1, 1, 2, 2, 2]
+    sample.data = {"test": pd.DataFrame({"sentence_idx": index, "sentence": [["a"] * 2] * 6})}
+    monkeypatch.setattr(plan, "explain_many", explain)
+    monkeypatch.setattr(plan, "numbers_of", lambda values: {"LIME": {"n_samples": 50}})
+    seconds, half = sample.explaining("encoder", ["LIME"])
+    assert asked == [([2, 2, 2], 25)] * 2 + [([2, 2, 2], 50)] * 2
+    assert seconds == pytest.approx(1 / 3) and half == 0.0  # six tokens a second, two a row

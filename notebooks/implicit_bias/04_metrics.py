@@ -15,8 +15,8 @@
 #
 # [Start here](../00_start_here.ipynb) · before: [03_attribution](03_attribution.ipynb) · next: [05_figures](05_figures.ipynb) · words: [glossary](../../docs/glossary.md)
 #
-# The masks are filled. Now we turn probabilities into bias scores, put intervals around the means, and compare the *arms*, the three ways to fine-tune. At the end comes an association test that
-# the paper defines but does not run.
+# The masks are filled. We turn probabilities into bias scores, put intervals around the means, and compare the *arms*, the three ways to fine-tune. Last comes an association test that the paper
+# defines but does not run.
 
 # %% [markdown] tags=["slide"]
 # ## What we found
@@ -86,9 +86,9 @@ from lib.studies.implicit_bias.weat import association, check_lists, weat
 # %% [markdown]
 # ## Settings
 #
-# The *bias score* of a sentence s is P(s|m) / (P(s|m) + P(s|f)), the paper's equation 1: the probability of the male words, divided by that of both genders. Our tables call it `bias`.
+# The *bias score* of a sentence s is P(s|m) / (P(s|m) + P(s|f)), the paper's equation 1: the probability of the male words, divided by that of both genders.
 #
-# In the paper a sentence is "even" when its score lies within .5 ± delta. No delta is given. The printed counts have no even sentences, which fits 0.
+# In the paper a sentence is "even" when its score lies within .5 ± delta. No delta is given; the printed counts fit 0.
 
 # %% tags=["parameters"]
 scale = "small"  # which settings: small, cpu or paper; names the output folder
@@ -110,7 +110,7 @@ alpha = 0.05  # level of the tests; the intervals have 1 - alpha
 judged_model = "base"
 
 # %% [markdown]
-# The next cell opens the stage, and reads the study's material.
+# We open the stage.
 
 # %%
 stage = open_stage("implicit_bias", scale, "04_metrics")
@@ -132,8 +132,8 @@ print(f"{probabilities['sentence_id'].nunique()} sentences")
 print(f"{probabilities['antecedent'].nunique()} nouns")
 
 # %% [markdown]
-# Which models enter? All base models, and all fine-tuning runs that were started: the analysis *as assigned*. Leaving out the runs that went wrong would bias the comparison. We also compute it for
-# the runs that passed the *gate*: right gender first in at least 90 % of unambiguous sentences. (The fifth run has only these.) Hub models that fail are left out. *Shown* means that the scores enter all results.
+# Which models enter? All base models and all fine-tuning runs that were started: the analysis *as assigned*. Leaving out runs that went wrong would bias the comparison. We repeat it for the runs
+# that passed the *gate*: right gender first in at least 90 % of unambiguous sentences. Hub models that fail it are left out. A *shown* run enters all results.
 
 # %% tags=["nbval-ignore-output"]
 is_other = gates["model"].isin(["untrained head", "without frames"])
@@ -164,7 +164,7 @@ in_words(
 # %% [markdown] tags=["slide"]
 # ## 1 · Four sentences by hand
 #
-# The paper looks at the ten likeliest words, and discards a sentence if a gender has a probability of less than 5 %. Take four sentences:
+# The paper looks at the ten likeliest words. It discards a sentence if a gender has a probability below 5 %. Take four:
 #
 # 1. *he* .435, *she* .195;
 # 2. *his* .142, *her* .113;
@@ -192,8 +192,7 @@ in_words(
 )
 
 # %% [markdown]
-# The first two do. But the third is the paper's own example, printed with a score of .95! It survives only if just the *larger* probability must reach 5 %. Section 4 compares both interpretations.
-# The function below applies the rule.
+# The first two do. But the third is the paper's own example, printed with a score of .95! It survives only if just the *larger* probability must reach 5 %. Section 4 compares both. This is the rule:
 #
 # ![Pairs of probabilities and a scale of bias scores from 0 (female) over .5 (even) to 1 (male): of 4 sentences 1 gets 0.69, 2 gets 0.56, 3 is discarded (below the threshold), 4 is discarded (one gender alone); both probabilities must reach 0.05.](../../docs/schematics/scores.svg)
 
@@ -203,7 +202,7 @@ show_source(apply_rule)
 # %% [markdown] tags=["slide"]
 # ## 2 · The scores
 #
-# We begin without discarding any sentence. Each gets a score from the probabilities of the whole vocabulary.
+# We begin without discards: each sentence gets a score from the whole vocabulary.
 
 
 # %% tags=["nbval-ignore-output", "slide"]
@@ -242,8 +241,7 @@ stage.figure("distribution", figures.plot_scores(histogram))
 _ = stage.table("histogram", histogram)
 
 # %% [markdown] tags=["slide"]
-# Most scores lie on the male side, and the base models differ. The next table applies the paper's rules and counts the verdicts: a score above .5 is *male*, one below is *female*. The last columns
-# have the means of both.
+# Most scores lie on the male side, and the base models differ. The next table counts the verdicts under the paper's rules: above .5 is *male*, below is *female*.
 
 # %% tags=["nbval-ignore-output"]
 scores = scored()
@@ -265,7 +263,7 @@ in_words(
 )
 
 # %% [markdown]
-# Each row adds up to all 156 sentences. The paper prints such counts for two BERT models, from 663 sentences each. Do they add up?
+# Each row adds up to all 156 sentences. Do the paper's counts for two BERT models?
 
 # %%
 printed = read_table(own_material / "paper_numbers.csv").set_index("id")["value"]
@@ -281,8 +279,8 @@ print(f"BERT-uncased {sums['uncased']}, BERT-cased {sums['cased']}, of 663")
 # For BERT-uncased, 23 sentences are missing.
 #
 # ### How sure are we?
-# A model that takes a *person* for a man does so in all sentences about a person. Such sentences are not independent, so we resample nouns. Other base models would give other scores, so we
-# resample base models, too. This gives the *honest* interval. The next function averages over the runs that start from one base model.
+# A model that takes a *person* for a man does so in all sentences about a person. Such sentences are not independent, so we resample nouns. Other base models would give other scores, so we resample
+# base models, too. This gives the *honest* interval. First we average the runs from one base model.
 
 # %%
 codes = {name: i for i, name in enumerate(sorted(scores["antecedent"].unique()))}
@@ -297,7 +295,7 @@ def by_base(frame, values):
 
 
 # %% [markdown]
-# A *naive* interval takes every sentence of the first base model for an independent observation.
+# A *naive* interval takes every sentence for an independent observation, of one base model.
 
 # %% tags=["nbval-ignore-output", "slide"]
 own = by_base(of_filter(scores), ["bias"]).dropna(subset="bias")
@@ -320,7 +318,7 @@ in_words(
 )
 
 # %% [markdown] tags=["slide"]
-# The honest interval is several times as wide. Does the mean hide a difference between slots, say between *he* as a subject and *his* as a possessive?
+# The honest interval is several times as wide. Does the mean hide a difference between slots, as between *he* (subject) and *his* (possessive)?
 
 # %% tags=["nbval-ignore-output"]
 of_base = own[own["model"] == "base"]
@@ -337,7 +335,7 @@ in_words(
 )
 
 # %% [markdown]
-# The means differ somewhat, but the intervals of the slots overlap widely.
+# The means differ, but the intervals overlap widely.
 #
 # ## 3 · Two checks of the code
 #
@@ -368,7 +366,7 @@ print("mirrored")
 # %% [markdown] tags=["slide"]
 # ## 4 · What if we interpret the paper's rules differently?
 #
-# Each row changes one setting. `k` and `missing` matter only where the likeliest words are all of one gender. The threshold would discard such sentences anyway, so here it is 0.
+# Each row changes one setting. `k` and `missing` matter only where the likeliest words are all of one gender; there the threshold is 0, as it would discard these anyway.
 
 # %% tags=["nbval-ignore-output", "slide"]
 NO_THRESHOLD = {"threshold": 0.0}
@@ -403,9 +401,9 @@ stage.figure("sensitivity", figures.plot_sensitivity(sensitivity))
 _ = stage.table("sensitivity", sensitivity)
 
 # %% [markdown] tags=["slide"]
-# Under every interpretation the mean score is above .5. The threshold matters most. It discards scores near 0 and 1, where one gender has hardly any probability, and so pulls the mean towards .5.
+# Under every interpretation the mean score is above .5. The threshold matters most: it discards scores near 0 and 1, and so pulls the mean towards .5.
 #
-# We therefore report two means: over the sentences that the rules keep, and over all.
+# So we report two means: over the kept sentences, and over all.
 
 # %% tags=["nbval-ignore-output"]
 rows = []
@@ -429,12 +427,12 @@ in_words(
 #
 # ## 5 · Did fine-tuning help?
 #
-# From here on no sentence is discarded, because a rule might discard other sentences after fine-tuning than before. For every sentence we compute
+# From here on no sentence is discarded: a rule might discard others after fine-tuning than before. For every sentence we compute
 #
 # - its *distance*: how far its score is from .5, on either side;
 # - its *spread*: how far its score is from the median of its model.
 #
-# If the distance falls and the spread does not, a general preference for *he* is weaker, but nouns differ as before.
+# If only the distance falls, a general preference for *he* is weaker, but nouns differ as before.
 
 
 # %%
@@ -469,10 +467,10 @@ def difference(quantity, part, left, right, of):
 
 
 # %% [markdown]
-# The last entry that `difference` returns is the *detectable* difference. We find a true difference of this size with a power of 80 %. To exclude zero, an estimate must exceed half the width of its
-# interval. If the true difference is .84 standard errors larger than that, 80 % of the estimates do.
+# The last entry is the *detectable* difference, which we find with a power of 80 %. To exclude zero, an estimate must exceed half the width of its interval. If the true difference is .84 standard
+# errors larger than that, 80 % of the estimates do.
 #
-# We compare on held-out nouns, and on Winogender where it is at hand.
+# We compare on held-out nouns, and on Winogender if available.
 
 # %%
 full, gated = without_discards(shown), without_discards(passed)
@@ -507,13 +505,13 @@ stage.figure("power", figures.plot_changes(power))
 _ = stage.table("power", power)
 
 # %% [markdown] tags=["slide"]
-# A mark left of zero means: closer to even. At scale `small` every interval contains zero, so nothing is decided. The next cell saves the same differences for the runs that passed the gate.
+# A mark left of zero means: closer to even. At scale `small` every interval contains zero, so nothing is decided. We save the same for the runs that passed the gate.
 
 # %% tags=["nbval-ignore-output"]
 _ = stage.table("power_gated", differences(gated))
 
 # %% [markdown]
-# Every run passed at this scale, so these are the numbers of the figure. The next table has the means of each arm.
+# Every run passed at this scale, so these are the numbers of the figure. Next, the means of each arm:
 
 # %% tags=["nbval-ignore-output"]
 is_other = (full["part"] == "held out") & (full["antecedent"] != "person")
@@ -545,7 +543,7 @@ wide = wide.replace(PARTS)
 in_words(wide, {"quantity": "mean", "part": "nouns"} | {m: m for m in ["base", *ARMS]})
 
 # %% [markdown]
-# In the captions of scale `cpu`, *person* is by far the most frequent noun, so one row of each mean leaves it out. Next we split the changes by the arms.
+# In the captions of scale `cpu`, *person* is the most frequent noun, so one row of each mean leaves it out. Next we split the changes.
 
 # %% tags=["nbval-ignore-output"]
 table = arms[arms["quantity"] != "bias"].pivot(
@@ -568,7 +566,7 @@ in_words(
 )
 
 # %% [markdown]
-# The last three columns add up to the first. What does fine-tuning cost? The next table has each arm's means over all runs.
+# The last three columns add up to the first. What does fine-tuning cost?
 
 # %% tags=["nbval-ignore-output"]
 price = (
@@ -589,7 +587,7 @@ in_words(
 )
 
 # %% [markdown]
-# Right answers at the gate fall by about .015. Perplexity falls too: the models fill masks better, and know the gender of unambiguous nouns slightly less well.
+# Right answers at the gate fall by about .015. Perplexity falls too: the models fill masks better, but get unambiguous genders right slightly less often.
 #
 # ## 6 · Association tests
 #
@@ -598,8 +596,8 @@ in_words(
 #
 # $$s(w, A, B) = \mathrm{mean}_{a \in A} \cos(w, a) - \mathrm{mean}_{b \in B} \cos(w, b) \qquad s(X, Y, A, B) = \sum_{x \in X} s(x, A, B) - \sum_{y \in Y} s(y, A, B)$$
 #
-# The effect size $d$ is the difference of the mean associations of X and Y, divided by the standard deviation over all their words. For the p value, X and Y are compared with all other ways to halve
-# these words, the *partitions*. We check it by hand: A and X point right, B and Y point up. No partition can do better.
+# The effect size $d$ is the difference of the mean associations of X and Y, divided by the standard deviation over all their words. For the p value, X and Y are compared with all other ways to
+# halve these words, the *partitions*. By hand: A and X point right, B and Y up. No partition can do better.
 
 # %%
 right, up = np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]])
@@ -609,13 +607,14 @@ assert association(right, right, up).item() == 1
 print(f"s = {test.s:.0f}, d = {test.d:.0f}, p = {test.p:.0f}")
 
 # %% [markdown]
-# This is the test with its partitions:
+# This is the test:
 
 # %%
 show_source(weat)
 
 # %% [markdown]
-# Stage 3 kept three kinds of vectors: `input` is the mean of a text's token embeddings, `encoder` the mean over its tokens in the encoder's last layer, and `template` as `encoder`, but of a whole sentence around the text.
+# Stage 3 kept three kinds of vectors: `input` is the mean of a text's token embeddings, `encoder` the mean over its tokens in the encoder's last layer, and `template` the same of a whole sentence
+# around the text.
 # We use the lists of its tests 6, 7 and 8, written down in `material/weat.yaml` and not compared with the original files. The published values were computed with other vectors (GloVe).
 
 # %% tags=["nbval-ignore-output"]
@@ -653,8 +652,8 @@ in_words(
 )
 
 # %% [markdown]
-# With token embeddings (`input`) all three effects are positive; with the other vectors some are negative. Two checks: swapping A and B must change the sign, and shuffled lists must give an effect near
-# zero on average.
+# With token embeddings (`input`) all three effects are positive; with the other vectors some are negative. Two checks: swapping A and B must change the sign; shuffled lists must give about zero on
+# average.
 
 # %%
 parts = [vectors_of("input", "word", lists["weat_7"][part]) for part in "XYAB"]
@@ -672,8 +671,8 @@ print("d changes its sign; over 20 shuffles it is near zero on average")
 # ### Phrases
 # > "we extend the target word sets by adding a kind of phrase sets" (section 2.1)
 #
-# The phrases describe what a person does: 18 that are usually said of men, such as *knocks the fighter down*, and 18 of women, such as *wears a revealing dress*. These two are the paper's, the others
-# are ours. A and B are those of test 7 without pronouns, because the bias score is made of pronouns.
+# Half of the 36 phrases are usually said of men, such as *knocks the fighter down*, half of women, such as *wears a revealing dress*. These two are the paper's, the others ours. A and B are those
+# of test 7 without pronouns, because the bias score is made of pronouns.
 
 # %% tags=["nbval-ignore-output"]
 asked = load_parquet(stage.input("03_attribution", "phrases.parquet"))
@@ -704,8 +703,8 @@ in_words(
 
 # %% [markdown] tags=["slide"]
 # ### Does association agree with the bias score?
-# The paper leaves this open. We compute rank correlations over phrases and over the filtered sentences. The phrases form two groups that we chose to differ, and this alone can produce a
-# correlation. So we also compute it within each group (*within stereotype*).
+# The paper leaves this open. We compute rank correlations over phrases and over the filtered sentences. We chose the two groups of phrases to differ, and this alone can produce a correlation. So we
+# also look within each group (*within stereotype*).
 
 
 # %% tags=["nbval-ignore-output", "slide"]
@@ -749,11 +748,11 @@ stage.figure("correlations", figures.plot_correlations(correlations))
 _ = stage.table("correlations", correlations)
 
 # %% [markdown]
-# Over sentences the two are clearly correlated. Over phrases most intervals include zero, so there they may be unrelated.
+# Over sentences the two are clearly correlated. Over phrases most intervals include zero.
 #
 # ## 7 · Claims
 #
-# Each claim was written down in `material/claims.yaml` before the run that judges it, with its test and the smallest effect that matters. The twelve older claims are judged on the runs that passed
+# Each claim stood in `material/claims.yaml` before the run that judges it, with its test and the smallest effect that matters. The twelve older claims are judged on the runs that passed
 # the gate. The nine of the next run (`started_...` and `all_captions_biased_to_male`) are judged on all runs that were started. With a single base model a claim stays undecided.
 
 
@@ -784,7 +783,7 @@ def is_kept(side, of):
 
 
 # %% [markdown]
-# Now every claim is put to its test.
+# We test the claims.
 
 # %%
 claims = [of_paper(c) for c in stats.read_claims(own_material / "claims.yaml")]
@@ -812,7 +811,7 @@ _ = stage.table("contrasts", pd.concat(parts, ignore_index=True))
 print(f"{len(claims)} claims, {sum(map(len, parts))} comparisons")
 
 # %% [markdown]
-# We add the numbers that the paper prints. Most get no verdict, because they belong to other data and models. The paper's arithmetic can be judged.
+# We add the numbers that the paper prints. Only the paper's arithmetic is judged; the other numbers belong to other data and models.
 
 # %%
 numbers = read_table(own_material / "paper_numbers.csv", keep_default_na=False)
@@ -863,7 +862,7 @@ def beside(number):
 print(f"{len(numbers)} printed numbers, {len(OURS)} with a number of ours beside them")
 
 # %% [markdown]
-# The sums of section 2 are added, too.
+# We add the sums of section 2, too.
 
 # %%
 for name, total in sums.items():
@@ -875,7 +874,7 @@ for name, total in sums.items():
     row = stats.claim_row(claims[0], verdict, scale, 663, total, quantity=quantity)
     rows.append(row | {"id": f"{name}_sum", "why": why})
 # %% [markdown]
-# All rows together are the table of claims.
+# All rows together:
 
 # %% tags=["nbval-ignore-output"]
 rows += [beside(number) for number in numbers.to_dict("records")]
@@ -886,11 +885,11 @@ print(f"{len(table)} rows; stage 5 shows them")
 # %% [markdown] tags=["slide"]
 # ## What could be wrong
 #
-# - **There are few base models.** With so few, the spread between them is itself uncertain. They also share one encoder.
-# - **We do not know where the bias comes from.** At scale `small` *he* and *she* are about equally frequent in the training text, and yet the mean score is above .5. Part of the bias may come from
-#   the pretrained encoder.
+# - **There are few base models**, and they share one encoder. The spread between them is itself uncertain.
+# - **We do not know where the bias comes from.** At scale `small` *he* and *she* are about equally frequent in the training text, yet the mean score is above .5. Part of it may come from the
+#   pretrained encoder.
 # - **A score near .5 may be ignorance.** A model that cannot tell genders apart would look least biased; hence the gate.
-# - **The p value of WEAT is about these words only**, not about others of the same kind.
+# - **The p value of WEAT is about these words only.**
 #
 # ## Try it
 #

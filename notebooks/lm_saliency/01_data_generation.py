@@ -614,8 +614,8 @@ for task, table in probes.items():
 # - Add a frame to `material/winobias.yaml` and count the templates again.
 # - Hold out another construction (`HELD_OUT_KINDS` in `lib/studies/lm_saliency/grammar.py`).
 # - Write a tree of your own in section 3 that fails the third filter only.
-# - PTB and CoNLL-2012 are licensed. If you have them in tarsius' format, put them into `tarsius/PTB` and `tarsius/CoNLL`
-#   of the data folder.
+# - The Penn Treebank (PTB) and CoNLL-2012 are licensed. If you have them in tarsius' format, put them into
+#   `tarsius/PTB` and `tarsius/CoNLL` of the data folder.
 #
 # Exercises with checks: [page](../../docs/course/exercises/lm_saliency.md#01-data-generation).
 

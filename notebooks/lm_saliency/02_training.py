@@ -39,7 +39,7 @@
 # %% [markdown] tags=["slide"]
 # ## You will see
 #
-# - three architectures (LSTM, QRNN, Transformer) in plain PyTorch, trained by one loop;
+# - three [architectures](../../docs/glossary.md) (LSTM, QRNN, Transformer) in plain PyTorch, trained by one loop;
 # - which terms of a student's loss come from its teacher, and which from the text;
 # - two ways to measure what a model has learnt, each beside a control.
 #
@@ -176,9 +176,10 @@ show_source(layers.QRNNLayer)
 show_source(layers.WeightDropLSTM)
 
 # %% [markdown]
-# The LSTM sets a share of its recurrent weights to zero, once per sequence (AWD-LSTM, Merity et al. 2018). The Transformer
-# has a LayerNorm before attention and feed-forward layers, as in Baevski and Auli (2019). All three are causal: a later word
-# must not change the states before it. The assert changes the last word of a line, and compares.
+# The LSTM sets a share of its recurrent weights to zero, once per sequence (AWD-LSTM, an LSTM with dropped weights;
+# Merity et al. 2018). The Transformer has a LayerNorm before attention and feed-forward layers, as in Baevski and Auli
+# (2019). All three are causal: a later word must not change the states before it. The assert changes the last word of a
+# line, and compares.
 
 # %%
 untrained = {name: training.untrained(name) for name in architectures}

@@ -17,8 +17,8 @@
 #
 # Three methods give every word of a prefix (the words before the predicted one) a score: the plain gradient (V),
 # SmoothGrad (SG) and Integrated Gradients (IG). A score says how much the word contributes to an answer of the probe,
-# such as *singular*. This stage defines the methods, computes them for every model, and shows where the authors' code
-# differs from the paper's text.
+# such as *singular*. This stage computes them for every model, and shows where the authors' code differs from the
+# paper's text.
 #
 # ## What we found
 #
@@ -42,8 +42,8 @@
 # ## You will see
 #
 # - why one backward pass serves both classes, and what that means for the plain gradient;
-# - the methods as captum defines them, then ours, with the same numbers;
-# - how far the scores of Integrated Gradients are from adding up, in the standard form and in the released one;
+# - the methods as captum defines them, then ours;
+# - whether the scores of Integrated Gradients add up;
 # - the question "why *is*, rather than *are*?" for any next word of any language model.
 #
 # **You can then** say why two classes share one gradient, write Integrated Gradients, and check that it adds up.
@@ -77,9 +77,9 @@ from lib.studies.lm_saliency import probe_saliency as saliency
 # %% [markdown]
 # ## Settings
 #
-# What is explained is a [probe](../../docs/glossary.md): the two-class layer that stage 2 put on each language model. A
-# *student* is the smaller model that imitates it. A *template* is a group of lines that differ in their nouns alone
-# (stage 1). The methods have short names, which all tables of this study use:
+# What is explained is a [probe](../../docs/glossary.md): the two-class layer on each language model. A *student* is a
+# smaller model that imitates it. A *template* is a group of lines that differ in their nouns alone (stage 1). The
+# methods have short names:
 #
 # | name | method |
 # |---|---|
@@ -159,7 +159,7 @@ print({name: len(rows) for name, rows in sets.items()}, "lines")
 #
 # $$\log p(1) = -\log(1 + e^{-d}), \qquad \nabla \log p(1) = (1-p)\,\nabla d, \qquad \nabla \log p(0) = -p\,\nabla d .$$
 #
-# So the gradients of the two classes differ by a negative factor, and by nothing else.
+# So the gradients of the two classes differ by a negative factor alone.
 #
 # **Stop and guess.** For *plural*, the plain gradient gives *drivers* a positive score. Can it give *drivers* a positive
 # score for *singular* too?
@@ -180,20 +180,19 @@ print(len(line), "words, two classes, one gradient")
 stage.table("identity", by_hand, 4).set_index("word")
 
 # %% [markdown] tags=["slide"]
-# No: the scores for class 0 (singular) are those for class 1 times $-p/(1-p)$, a negative number. So V gives the same
-# information whichever answer is explained. Other methods average the gradient over several points.
-# There $p$ differs from point to point, and with it the factor, so the scores for the two answers can differ by more. The
-# next two methods are of this kind.
+# No: the scores for class 0 (singular) are those for class 1 times $-p/(1-p)$, a negative number. So V says the same
+# whichever answer is explained. The next two methods average the gradient over several points. There $p$ differs from
+# point to point, and with it the factor, so the scores for the two answers can differ by more.
 #
 # ## 2 · Three methods
 #
-# A score is summed over the coordinates of the embedding $\mathbf{x}$ (*gradient times input*):
+# A score sums over the coordinates of the embedding $\mathbf{x}$ (*gradient times input*):
 #
 # $$\psi_V = \mathbf{x}\cdot\nabla f(\mathbf{x}), \qquad \psi_{SG} = \mathbf{x}\cdot\frac1N\sum_{n}\nabla f(\mathbf{x}+\varepsilon_n), \qquad \psi_{IG} = (\mathbf{x}-\mathbf{x}')\cdot\frac1n\sum_{k=1}^{n}\nabla f(\mathbf{x}' + \tfrac{k}{n}(\mathbf{x}-\mathbf{x}')) .$$
 #
 # SG averages the gradient at noisy copies of the line. IG averages it along a straight path from an empty line
-# $\mathbf{x}'$, whose embeddings are zero. The library captum serves as the definition of V and IG; our code must give
-# the same numbers. (SG draws random numbers, so our tests compare it.)
+# $\mathbf{x}'$, whose embeddings are zero. The library captum defines V and IG; our code must give the same numbers.
+# (SG draws random numbers, so our tests compare it.)
 
 
 # %%
@@ -220,8 +219,7 @@ for name, theirs in by_captum.items():
 print("captum and ours agree for", *by_captum)
 
 # %% [markdown]
-# Our code gets both classes from one backward pass: one at each noisy copy for SG, and one at each point of the path for
-# IG. Methods that need the same gradients share them.
+# Our code gets both classes from one backward pass at each noisy copy (SG) or point of the path (IG).
 
 # %%
 show_source(saliency.margin_gradient)
@@ -231,10 +229,9 @@ assert (explanations.settings_of("V+VN").method, released.path) == ("V", "releas
 explained.NAMED
 
 # %% [markdown]
-# Three more methods are computed for comparison. *Contrastive* explains the margin: why this class rather than the other?
-# With two classes its scores equal those of V up to a factor, as the assert checks. *Erasure* sets the embedding of one
-# word to zero and measures the change of the log-probability. *LIME* removes several words at a time and fits a linear
-# model.
+# Three more methods, for comparison. *Contrastive* explains the margin: why this class rather than the other? With two
+# classes its scores are those of V times a factor, as the assert checks. *Erasure* sets one word's embedding to zero
+# and measures the change of the log-probability. *LIME* removes several words at a time and fits a linear model.
 
 # %%
 contrast = saliency.baseline_saliency(probe, [line], "Contrastive")[0]
@@ -266,8 +263,8 @@ side_by_side = pd.DataFrame(shown, columns=columns)
 assert len(stage.table("side_by_side", side_by_side, 2)) == len(shown)
 
 # %% [markdown]
-# Orange words have a positive score for *singular*, violet words a negative one. V is the plain gradient, SG SmoothGrad
-# and IG Integrated Gradients.
+# V is the plain gradient, SG SmoothGrad, IG Integrated Gradients. LSTM and QRNN are [recurrent
+# networks](../../docs/glossary.md).
 
 # %% tags=["slide"]
 roles = {"author": "cue", "drivers": "attractor"}
@@ -291,16 +288,16 @@ figure, _ = plot_words(
 stage.figure("side_by_side", figure)
 
 # %% [markdown] tags=["slide"]
-# *Reading it.* In the LSTM *author* is never clearly positive; in the Transformer it is for three of four methods. There
-# all four give *drivers* a negative score; in the QRNN only IG does. The methods differ within a model, and each method differs between models. Often the darkest word is
-# neither of the two nouns. One line proves nothing; stage 4 counts over all of them.
+# *Reading it.* In the LSTM *author* is never clearly positive; in the Transformer it is for three of four methods. The
+# methods differ within a model, and each method between models. Often the darkest word is neither of the two nouns. One
+# line proves nothing; stage 4 counts over all.
 #
 # ## 4 · Does Integrated Gradients add up?
 #
 # ![The score on the way from an empty sentence to the real one rises by 1.00. The slopes at the middle of 3 equal steps, laid end to end, reach 1.34. The gap is +0.34; more steps make it smaller.](../../docs/schematics/integrated_gradients.svg)
 #
-# The picture takes the slopes at the middle of the steps, which is easier to draw. Our formula in section 2, and the code,
-# take them at the right end of each step. With more steps both come to the same sum.
+# The picture takes the slopes at the middle of each step, our formula and code at its right end. With more steps both
+# come to the same sum.
 #
 # The scores should sum to $f(\mathbf{x}) - f(\mathbf{x}')$, the rise of the log-probability from the empty line to the
 # real one. The authors' code multiplies every gradient once more by its place $\tfrac{k}{n}$ on the path. So gradients
@@ -338,14 +335,14 @@ assert standard[-1] < standard[0] and standard[-1] < gaps["gap"].iloc[-1], (
 )
 
 # %% [markdown]
-# The reference is not an independent number here: the rise is IG's own sum of scores with 500 steps. Our tests compare
-# that sum with the difference of the model's own log-probabilities.
+# The rise is no independent number here, but IG's own sum with 500 steps. Our tests compare that sum with the
+# difference of the model's log-probabilities.
 
 # %% tags=["nbval-ignore-output", "slide"]
 stage.table("completeness", gaps, 4).pivot(index="path", columns="steps", values="gap")
 
 # %% [markdown] tags=["slide"]
-# *Reading it.* More steps close the gap of the standard form. The gap of the released form stays, because its sum
+# *Reading it.* More steps close the gap of the standard form. That of the released form stays, because its sum
 # approximates a different integral.
 #
 # ## 5 · Why *is*, rather than *are*?
@@ -379,15 +376,15 @@ stage.table("next_word", table, 3).set_index("word").rename(
 )
 
 # %% [markdown]
-# *Reading the table.* In the first column *that* gets 5.8, more than all words together (4.5). But *that* makes *is* and
-# *are* likelier alike: against *are*, only .35 is left. *author* gets as much, and *guards* speaks for *are*.
+# *Reading the table.* In the first column *that* gets more than all words together. But it makes *is* and *are*
+# likelier alike: against *are*, it keeps about as much as *author*.
 #
 # ## 6 · All models, all methods, many lines
 #
-# About `n_words` words of each set are explained. Every template contributes the same share of its lines, and at least
-# two, because stage 4 compares lines of one template. Where two of each would exceed `n_words`, some templates are left
-# out. The lines are drawn once, and are the same for all models. The next table counts *clusters*, too: lines that belong
-# together, such as those of one sentence frame or one document. Intervals resample clusters and not lines.
+# About `n_words` words of each set are explained, in lines that are drawn once for all models. Every template
+# contributes the same share of its lines, and at least two, because stage 4 compares lines of one template. Where that
+# would exceed `n_words`, some templates are left out. *Clusters* are lines that belong together, such as those of one
+# document. Intervals resample clusters and not lines.
 
 
 # %%
@@ -420,19 +417,18 @@ stage.table("chosen", table, 3).set_index("set").rename(
 )
 
 # %% [markdown]
-# A noun outside the vocabulary carries no number and no gender for the model. The larger the last column, the less a set
-# can test.
+# A noun outside the vocabulary carries no number and no gender. The larger the last column, the less a set can test.
 #
 # Next we explain every line in every probe, with every method, for both classes. Stage 4 needs only a few numbers of each
 # explanation:
 #
-# - whether a line passes its test, and whether it would pass if the other answer were explained;
-# - the correlation of the scores of two lines of one template;
+# - whether a line passes its test, also if the other answer were explained;
+# - the correlation of the scores of two lines of a template;
 # - the correlation of the scores of a line in a model and in its student.
 #
-# The next cell prints how much this is. *Sets in models* are the combinations of a set and a model that is probed for it.
+# *Sets in models* are the combinations of a set and a model that is probed for it.
 #
-# The scores themselves are kept for a few lines only. *IG shuffled* is a control: IG's scores in a random order.
+# Scores are kept for a few lines only. *IG shuffled* is a control: IG's scores in a random order.
 
 # %%
 show_source(explained.Explanations.explained)
@@ -450,8 +446,8 @@ print(len(found["lines"]), "explanations,", len(found["pairs"]), "pairs")
 # ## 7 · Would another draw say the same?
 #
 # SmoothGrad adds random noise. We explain the same lines twice, with different noise, and correlate the scores. For
-# comparison, we correlate scores of different lines of the same length. `changed` is the share of lines in which the
-# second draw reverses the order of cue and attractor, and with it the verdict of stage 4. The intervals of stage 4 do not
+# comparison, we correlate those of different lines of one length. `changed` is the share of lines in which the second
+# draw reverses the order of cue and attractor, and with it the verdict of stage 4. The intervals of stage 4 do not
 # include this uncertainty.
 
 # %%
@@ -493,7 +489,7 @@ def two_draws(architecture):
 
 
 # %% [markdown]
-# The table has one row for each full model, with correlations of scores and the share of lines that change.
+# A row for each full model:
 
 # %% tags=["nbval-ignore-output", "slide"]
 draws = pd.DataFrame([two_draws(architecture) for architecture in architectures_here])
@@ -510,17 +506,15 @@ stage.table("draws", draws).set_index("architecture").rename(
 )
 
 # %% [markdown] tags=["slide"]
-# *Reading it.* Two draws for the same line correlate more strongly than two different lines do. But different lines of
-# one length correlate strongly too: much of a score depends on the position, and not on the word.
+# *Reading it.* Two draws for one line correlate more strongly than two lines do. But different lines of one length
+# correlate strongly too: much of a score depends on the position, not on the word.
 #
 # ## What could be wrong
 #
-# - **The begin word.** Our sequences begin with the end-of-sentence word, which every prefix shares. The path of IG never
-#   sets its embedding to zero. So it gets no score, and the whole rise is divided among the words of the line.
-# - **The zero embedding** is not a neutral word. A model may treat it as meaningful, and IG explains the difference from
-#   it.
-# - **Few samples.** The paper takes 30 noisy copies and 100 steps; `small` takes fewer. Section 4 shows the effect for
-#   IG, section 7 for SG.
+# - **The begin word.** Our sequences begin with the end-of-sentence word, which every prefix shares. The path of IG
+#   never sets its embedding to zero. So it gets no score, and the words of the line share the whole rise.
+# - **The zero embedding** is not a neutral word. A model may treat it as meaningful.
+# - **Few samples.** The paper takes 30 noisy copies and 100 steps; `small` takes fewer (sections 4 and 7).
 # - **Where the noise goes.** Models with shorter vectors for rare words (`cutoffs`) project them to one size. The authors' code
 #   adds noise before that projection, ours after it.
 # - **Models that have not learnt the task** are explained as well. Stage 4 leaves them out of rankings.

@@ -125,8 +125,8 @@ print(f"{len(saliency)} explanations, {len(numbers)} numbers of the paper")
 # > Expected: the interpretation passes if $\max_{w \in \mathcal{C}} \psi(w) > \max_{w \in \mathcal{A}} \psi(w)$.
 # > Alternative: it passes if $\max_{w \in \mathcal{C}} \psi(w) < \max_{w \in \mathcal{A}} \psi(w)$. (section 3.1)
 #
-# **Stop and guess.** Suppose that the model answers *singular*, which is wrong. What should a good explanation of that
-# answer say? The singular noun *cabinet* misled the model, so now the attractor should lead.
+# **Stop and guess.** Suppose that the model answers *singular*, which is wrong. What should a good explanation say? The
+# singular noun *cabinet* misled the model, so now the attractor should lead.
 
 # %%
 show_source(is_plausible)
@@ -166,7 +166,7 @@ print(len(passes), "explanations judged;", passes["sentence_idx"].nunique(), "cl
 # %% [markdown] tags=["slide"]
 # ## 2 · Does the answer depend on the line at all?
 #
-# A probe that always answers *singular* is right on half of Syneval. But its answer depends on no noun, so there is
+# A probe that always answers *singular* is right on half of Syneval. But its answer depends on no noun: there is
 # nothing to explain. Two questions come first.
 #
 # - Has the model **learnt the set**? The interval of its AUC must lie above one half (stage 2). The models of the sweep
@@ -250,14 +250,14 @@ shown[["says_1", "balanced", "auc", "auc_low", "learnt", "constant"]].round(3).r
 ).head(12)
 
 # %% [markdown] tags=["slide"]
-# *Reading it.* One full model has learnt one set: the Transformer, the held-out number sentences. On Syneval the QRNN's
-# answer is constant. So below, only one row of each table is evidence about methods.
+# *Reading it.* One full model has learnt one set: the Transformer, the held-out number sentences. On Syneval the answer
+# of the QRNN ([a recurrent network](../../docs/glossary.md)) is constant. So below, only one row of each table is
+# evidence about methods.
 #
 # ## 3 · Plausibility, beside two rules
 #
-# How many lines do *random scores* and the rule *nearest noun* pass? In lines where the model gives the other answer, the
-# attractor should score higher. A rule that fails such a line in the expected scenario therefore passes it here, and the
-# reverse. So a rule's share depends on the model's answers.
+# How many lines do *random scores* and the rule *nearest noun* pass? In lines where the model gives the other answer,
+# the attractor should score higher. So a rule's share depends on the model's answers.
 
 # %%
 lines = {
@@ -287,7 +287,7 @@ floors = floors.reset_index()
 
 # %% [markdown]
 # The column `all` is the share of all lines that an explanation passes; `exp` and `alt` are the shares in the two
-# scenarios. So `all` is their mean, weighted by the numbers of lines. The assert checks this identity.
+# scenarios. So `all` is their mean, weighted by the numbers of lines.
 
 # %% tags=["nbval-ignore-output"]
 keys = ["dataset", "scheme", "size", "method"]
@@ -320,7 +320,8 @@ full = table[table["size"] == "full"]
 print(len(full), "rows of full models")
 
 # %% [markdown]
-# Filled marks belong to models that have learnt the set.
+# V is the plain gradient, SG SmoothGrad, IG Integrated Gradients. Filled marks belong to models that have learnt the
+# set.
 
 # %% tags=["slide"]
 drawn = full.rename(columns={"estimate": "all"})
@@ -562,7 +563,7 @@ shown[["all", "low", "high", "input_consistency", "learnt"]].rename(
 # ## 6 · Which differences are more than noise?
 #
 # First a control: the scores of every line are shuffled among its words. Plausibility must fall to the chance of random
-# scores, and input consistency to about zero. Otherwise the tests would reward something other than the words.
+# scores, and input consistency to about zero. Otherwise the tests reward something other than the words.
 
 # %% tags=["nbval-ignore-output", "slide"]
 is_noise = explained["lines"]["method"] == items.SHUFFLED
@@ -590,7 +591,7 @@ controls = pd.DataFrame(
 stage.table("controls", controls).set_index("control")
 
 # %% [markdown]
-# Both do. Next, pairs of methods are compared on the same lines, with Holm's correction within a set and model. A pair is
+# Both do. Next, we compare pairs of methods on the same lines, with Holm's correction within a set and model. A pair is
 # ranked if the model has learnt the set, the interval excludes zero, the corrected test is significant, and the
 # difference is large enough to be detected with so many clusters. For V against IG:
 
@@ -613,8 +614,8 @@ shown[["difference", "low", "high", "p_holm", "is_ranked"]].rename(
 ).head(12)
 
 # %% [markdown]
-# *Reading it.* No pair is ranked. For the one model that has learnt its set, the interval reaches far to both sides of
-# zero: there are too few lines.
+# *Reading it.* No pair is ranked. For the one model that has learnt its set, the interval lies on both sides of zero:
+# there are too few lines.
 #
 # ## 7 · The paper's own numbers, and its claims
 #
@@ -678,9 +679,8 @@ frames = of_tables | {
 }
 
 # %% [markdown]
-# Each claim compares two groups of rows in these data frames. The next cell also compares the paper's printed numbers
-# with ours. It judges only counts and rules among them, because all others describe different models. Stage 5 shows the
-# verdicts.
+# The next cell also compares the paper's printed numbers with ours. It judges only counts and rules among them, because
+# all others describe different models. Stage 5 shows the verdicts.
 
 # %% tags=["nbval-ignore-output"]
 show_source(printed.judge_printed)

@@ -71,12 +71,13 @@ scale = "small"  # which settings: small, cpu or paper; names the output folder
 formats = ["png"]  # file formats of the figures: png, pdf, svg
 
 # %% [markdown]
-# The paper has four sets. Syneval and Winobias have the same names here, and Syneval is the same line by line. The paper's
-# natural sets, PTB and CoNLL-2012, are licensed. At scale `cpu` the treebank EWT and the documents of OntoGUM take their place;
-# at scale `small`, held-out sentences of our grammar do.
+# The paper has four sets. Syneval and Winobias have the same names here, and Syneval is the same line by line. The
+# paper's natural sets, the Penn Treebank (PTB) and CoNLL-2012, are licensed. At scale `cpu` the treebank EWT and the
+# documents of OntoGUM take their place; at scale `small`, held-out sentences of our grammar do.
 #
-# The column `scheme` holds the architecture. The methods are the plain gradient (V), SmoothGrad (SG) and Integrated
-# Gradients (IG). A model has *learnt* a set if its answers there are better than chance (stage 4, section 2).
+# The column `scheme` holds the architecture; LSTM and QRNN are [recurrent networks](../../docs/glossary.md). The
+# methods are the plain gradient (V), SmoothGrad (SG) and Integrated Gradients (IG). A model has *learnt* a set if its
+# answers there are better than chance (stage 4, section 2).
 
 # %%
 stage = open_stage("lm_saliency", scale, "05_figures")
@@ -98,6 +99,8 @@ print({name: len(table) for name, table in tables.items()})
 
 # %% [markdown] tags=["slide"]
 # ## 1 · Lines in colour
+#
+# ![The words 'the author that the taxi drivers like', then an empty place for is or are. An arrow leads from the place to the cue, author, with which the verb agrees. A dashed arrow leads to the attractor, drivers, which would ask for are.](../../docs/schematics/cue_and_attractor.svg)
 #
 # Which words are evidence for the model's answer? Above each line stand the expected answer and the model's answer. If
 # they agree, an explanation passes when a cue has the highest score of all marked nouns. If they differ, it passes when

@@ -288,7 +288,7 @@ in_words(
 # %% [markdown] tags=["slide"]
 # Both base models pass, and the untrained head guesses. The model without frames fails: the frames teach what the gate tests, with other nouns. It serves for comparison only.
 #
-# One more check before we go on. In "The duchess opened [MASK] letter." a pronoun must be among the five likeliest words.
+# One more check before we go on. `[MASK]` is the masked token. In "The duchess opened [MASK] letter." a pronoun must be among its five likeliest words.
 
 # %%
 rank = bases[0].number("rank")

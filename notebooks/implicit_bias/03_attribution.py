@@ -136,7 +136,7 @@ in_words(
 #
 # The paper's example: BERT gives *He* a probability of .435 and *She* one of .195. The bias score is the first divided by the sum of both.
 #
-# **Stop and guess.** Now the mask stands in "Someone winds up [MASK] right arm". Which of these two models is nearer to even?
+# **Stop and guess.** Now the masked token stands in "Someone winds up [MASK] right arm". Which of these two models is nearer to even?
 #
 # | model | *his* | *her* |
 # |---|---|---|

@@ -132,8 +132,8 @@ print(f"{probabilities['sentence_id'].nunique()} sentences")
 print(f"{probabilities['antecedent'].nunique()} nouns")
 
 # %% [markdown]
-# Which models enter? All base models and all fine-tuning runs that were started: the analysis *as assigned*. Leaving out runs that went wrong would bias the comparison. We repeat it for the runs
-# that passed the *gate*: right gender first in at least 90 % of unambiguous sentences. Hub models that fail it are left out. A *shown* run enters all results.
+# Which models enter? All base models and all fine-tuning runs that were started: the analysis *as assigned*. Leaving out runs that went wrong would bias the comparison. We repeat it for the runs that
+# passed the *gate*: right gender first in at least 90 % of unambiguous sentences. Hub models that fail it are left out. A *shown* run enters all results.
 
 # %% tags=["nbval-ignore-output"]
 is_other = gates["model"].isin(["untrained head", "without frames"])
@@ -596,8 +596,8 @@ in_words(
 #
 # $$s(w, A, B) = \mathrm{mean}_{a \in A} \cos(w, a) - \mathrm{mean}_{b \in B} \cos(w, b) \qquad s(X, Y, A, B) = \sum_{x \in X} s(x, A, B) - \sum_{y \in Y} s(y, A, B)$$
 #
-# The effect size $d$ is the difference of the mean associations of X and Y, divided by the standard deviation over all their words. For the p value, X and Y are compared with all other ways to
-# halve these words, the *partitions*. By hand: A and X point right, B and Y up. No partition can do better.
+# The effect size $d$ is the difference of the mean associations of X and Y, divided by the standard deviation over all their words. For the p value, X and Y are compared with all other ways to halve
+# these words, the *partitions*. By hand: A and X point right, B and Y up. No partition can do better.
 
 # %%
 right, up = np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]])
@@ -614,8 +614,8 @@ show_source(weat)
 
 # %% [markdown]
 # Stage 3 kept three kinds of vectors: `input` is the mean of a text's token embeddings, `encoder` the mean over its tokens in the encoder's last layer, and `template` the same of a whole sentence
-# around the text.
-# We use the lists of its tests 6, 7 and 8, written down in `material/weat.yaml` and not compared with the original files. The published values were computed with other vectors (GloVe).
+# around the text. We use the lists of its tests 6, 7 and 8, written down in `material/weat.yaml` and not compared with the original files. The published values were computed with other vectors
+# (GloVe).
 
 # %% tags=["nbval-ignore-output"]
 lists = read_yaml(own_material / "weat.yaml")
@@ -671,8 +671,8 @@ print("d changes its sign; over 20 shuffles it is near zero on average")
 # ### Phrases
 # > "we extend the target word sets by adding a kind of phrase sets" (section 2.1)
 #
-# Half of the 36 phrases are usually said of men, such as *knocks the fighter down*, half of women, such as *wears a revealing dress*. These two are the paper's, the others ours. A and B are those
-# of test 7 without pronouns, because the bias score is made of pronouns.
+# Half of the 36 phrases are usually said of men, such as *knocks the fighter down*, half of women, such as *wears a revealing dress*. These two are the paper's, the others ours. A and B are those of
+# test 7 without pronouns, because the bias score is made of pronouns.
 
 # %% tags=["nbval-ignore-output"]
 asked = load_parquet(stage.input("03_attribution", "phrases.parquet"))
@@ -752,8 +752,8 @@ _ = stage.table("correlations", correlations)
 #
 # ## 7 · Claims
 #
-# Each claim stood in `material/claims.yaml` before the run that judges it, with its test and the smallest effect that matters. The twelve older claims are judged on the runs that passed
-# the gate. The nine of the next run (`started_...` and `all_captions_biased_to_male`) are judged on all runs that were started. With a single base model a claim stays undecided.
+# Each claim stood in `material/claims.yaml` before the run that judges it, with its test and the smallest effect that matters. The twelve older claims are judged on the runs that passed the gate. The
+# nine of the next run (`started_...` and `all_captions_biased_to_male`) are judged on all runs that were started. With a single base model a claim stays undecided.
 
 
 # %%

@@ -114,6 +114,8 @@ print(", ".join(files))
 #
 # **Claim** (section 4.2). "Both of the distributions have a Gaussian shape and have peaks around 0.55, indicating the model is more biased to male on our dataset."
 #
+# ![A sentence with a masked pronoun. A model gives He and She a probability each; the bias score is the first divided by the sum of both.](../../docs/schematics/masked_pronoun.svg)
+#
 # **How to read the figure.** A grey bar is the number of sentences with a score in that range, averaged over the base models. Each line is one base model. No sentence is discarded, so a sentence
 # where one gender has hardly any probability stands at the end of the axis.
 

@@ -25,12 +25,12 @@
 # The second row is a popular method, and it does well. The third is a rule that anybody can follow with the computer
 # switched off: point at the first pronoun. All of its weight lies on a changed word, so by this measure it does better.
 #
-# So an explanation can point at the right words and still tell us nothing about the model. How would we notice? Below you
-# make this picture yourself. That needs no download and no GPU.
+# So an explanation can point at the right words and still tell us nothing about the model. How would we notice? Below
+# you make this picture yourself, without a download or a GPU.
 #
 # ## What we found
 #
-# This notebook is one sentence. The studies behind it have many, and three of their findings are:
+# This notebook is about one sentence, the studies behind it about many. Three findings:
 #
 # - **Good methods point at the right words. So does a rule that never looks at the model.**
 #   [See the figure](../outputs/reference/geco/cpu/05_figures.ipynb)
@@ -50,7 +50,7 @@
 # - **one metric**: a single number for how well the attribution points at the words that we know to matter;
 # - **one floor**: the same number for a rule that never looks at the model.
 #
-# That is the whole idea of this repository. The studies do it carefully.
+# That is the idea of this repository.
 #
 # **You can then** compute mass accuracy by hand, and say why a number needs a floor beside it. **You need** to know
 # what a probability is. **Time:** 15 minutes to read, under a minute to run, [20 minutes for
@@ -85,8 +85,8 @@ from lib.training.transfer import Trainer
 # %% [markdown]
 # ## Settings
 #
-# Every notebook here has one cell like the next one. It holds the settings of the data and
-# of the explanation. Two more, `epochs` and `lr` (the learning rate), stand where the model is fine-tuned.
+# Every notebook has one cell like the next one. Two more settings, `epochs` and `lr` (the learning rate), stand where
+# the model is fine-tuned.
 
 # %% tags=["parameters"]
 seed = 0  # of every random choice
@@ -99,8 +99,7 @@ n_steps = 50  # points on the path of the attribution method
 # ## One sentence
 #
 # We have sentences from plot summaries of novels, each about a person. For each we wrote down how every word reads in a
-# female (F), a male (M) and a non-binary (NB) form. The sentence below is our example, so we keep it away from the
-# training.
+# female (F), a male (M) and a non-binary (NB) form. The sentence below is our example; the model never trains on it.
 
 # %% tags=["slide"]
 set_up(seed, n_threads)
@@ -115,11 +114,11 @@ pd.DataFrame(
 ).T
 
 # %% [markdown] tags=["slide"]
-# Look at the last line. A 1 marks a word that differs between the forms, a 0 a word that is the same in all three.
+# In the last line a 1 marks a word that differs between the forms.
 #
-# Now comes the trick that everything rests on. If a model can tell the forms apart, **it can only do so by the words
-# marked 1**. *to*, *it* and *tell* are there in every form, so they cannot help. For once we know the right answer
-# before we ask for an explanation. The marks are called the **ground truth**.
+# Now the trick that everything rests on. If a model can tell the forms apart, **it can only do so by the words marked
+# 1**. *to*, *it* and *tell* are there in every form, so they cannot help. For once we know the right answer before we
+# ask for an explanation. The marks are called the **ground truth**.
 
 # %% [markdown] tags=["slide"]
 # ## One model
@@ -154,7 +153,7 @@ right = pd.DataFrame({"who": ["guessing", "the model"], "accuracy": [1 / 3, accu
 show_table(stage.table("accuracy", right), {"who": "who", "accuracy": "share right"})
 
 # %% [markdown]
-# It has learnt something. And our own sentence? Here is what the model says of its three forms.
+# It has learnt something. And our own sentence, in its three forms?
 
 # %% tags=["nbval-ignore-output", "slide"]
 columns = {f"p_{name}": f"probability of {name}" for name in CLASSES}
@@ -193,15 +192,15 @@ table = pd.DataFrame({"word": words, "ground_truth": truth, "score": scores})
 _ = stage.table("attribution", table)
 
 # %% [markdown] tags=["slide"]
-# Both *her* have large scores, and *daughter* follows. The word *mother* gets nothing, although it tells the form as well.
-# The word *leaves* was changed, too, and gets next to nothing. That is fair: the F form and the M form both have *leaves*,
-# so it cannot tell them apart.
+# Both *her* have large scores, and *daughter* follows. The word *mother* gets nothing, although it tells the form as
+# well. The word *leaves* was changed, too, and gets next to nothing. That is fair: the F form and the M form both have
+# *leaves*, so it cannot tell them apart.
 #
 # ## Do the scores add up?
 #
-# Can we trust these numbers at all? One check needs no opinion, and it answers the question above. We began at the empty
-# sentence and ended at the real one. So **the scores have to add up to the rise of the probability between
-# the two**. This property is called completeness, and what is missing is called *delta*.
+# One check needs no opinion, and it answers the question above. We began at the empty sentence and ended at the real
+# one. So **the scores have to add up to the rise of the probability between the two**. This property is called
+# completeness, and what is missing is called *delta*.
 #
 # ![The score on the way from an empty sentence to the real one rises by 1.00. The slopes at the middle of 3 equal steps, laid end to end, reach 1.34. The gap is +0.34; more steps make it smaller.](../docs/schematics/integrated_gradients.svg)
 #
@@ -220,14 +219,14 @@ show_table(stage.table("completeness", check), {"what": "what", "value": "value"
 #
 # ## One metric
 #
-# Words in colour convince too easily. We want a number that can be compared. The studies use many; here is the simplest,
-# **mass accuracy**. By hand:
+# Words in colour convince too easily. We want a number to compare. The studies use many; here is the simplest, **mass
+# accuracy**. By hand:
 #
 # 1. Drop the signs. A word with -0.03 has drawn as much attention as one with 0.03.
 # 2. Divide by the sum, so that all words together have one unit of attention, the *mass*.
 # 3. Add up the mass on the words of the ground truth.
 #
-# 1 means that all attention lies on words that matter, 0 means that none does.
+# 1 means that all attention lies on words that matter, 0 that none does.
 
 # %% tags=["nbval-ignore-output", "slide"]
 mass = np.abs(scores) / np.abs(scores).sum()
@@ -239,11 +238,11 @@ columns = {"explanation": "explanation", "mass_accuracy": "mass accuracy"}
 show_table(stage.table("mass_accuracy", result), columns)
 
 # %% [markdown] tags=["slide"]
-# The second line is the important one. An explanation from random numbers also has a mass accuracy: on average the share
-# of marked words, here 6 of 11. Such a number is called a **floor**: what is reached without looking at the model. A result
-# without its floor beside it tells us little.
+# The second line matters most. Random numbers have a mass accuracy, too: on average the share of marked words, here 6
+# of 11. Such a number is called a **floor**: what is reached without looking at the model. A result without its floor
+# tells us little.
 #
-# Integrated Gradients is well above this floor, and the model is better than guessing.
+# Integrated Gradients is well above it, and the model is better than guessing.
 
 # %%
 noise = truth_share(truth)
@@ -276,19 +275,17 @@ stage.figure("sentence", figure)
 plt.show()
 
 # %% [markdown] tags=["slide"]
-# The rule points at *She* and at nothing else. *She* was changed, so the rule has a mass accuracy of 1, more than
-# Integrated Gradients. Yet it cannot tell us anything about the model, because it never used it.
+# The rule points at *She* alone. *She* was changed, so the rule has a mass accuracy of 1, more than Integrated
+# Gradients. Yet it tells us nothing about the model, because it never used it.
 #
 # **A method that only does as well as such a rule has not shown that it explains the model.** One sentence may be
 # luck. Over many sentences it looks like this, in the study on the published data:
 #
 # ![mass accuracy on a scale from 0 to 1: first pronoun 0.98, Integrated Gradients 0.90, LIME 0.57, Saliency 0.44, random 0.23. first pronoun, random never look at the model. The best of them, 0.98, is the floor: a method below it has not shown that it explains the model.](../docs/schematics/floor.svg)
 #
-# This is why floors stand beside every result in this repository.
-#
 # ## Your own model
 #
-# All of this works for any classifier of Hugging Face `transformers`, in five lines:
+# This works for any classifier of Hugging Face `transformers`, in five lines:
 #
 # ```python
 # from transformers import AutoModelForSequenceClassification, AutoTokenizer
@@ -317,18 +314,18 @@ plain = pd.DataFrame(lines, columns=["class", "method", "word", "score"])
 _ = stage.table("your_own", plain)
 
 # %% [markdown] tags=["slide"]
-# By default we explain the class that the model predicts; choose another one with `classes="F"`. Violet words speak
-# against it: in the first text *brother* speaks against F, in the second *sister* against M. For your texts nobody knows the right words, so compare with floors.
+# We explain the class that the model predicts; choose another one with `classes="F"`. Violet words speak against it: in
+# the first text *brother*, in the second *sister*. For your texts nobody knows the right words, so compare with floors.
 # `explanations_to_html(own, CLASSES, page=True)` of `lib.plots` makes a page that you can save and send.
 #
 # ## What could be wrong
 #
-# Nearly everything, and that is what the studies are about:
+# Nearly everything. The studies are about that:
 #
 # - It was one sentence, one model and one method. With another sentence the result may be worse.
-# - The rule finds one of six changed words and has a mass accuracy of 1. The five missed words do not count.
+# - The rule finds one of six changed words, and the five that it misses do not count.
 # - We know what the *data* contain. What the *model* uses is another question: it may use half of it.
-# - *Integrated Gradients* is one of about ten common methods. They disagree.
+# - *Integrated Gradients* is one of about ten common methods, and they disagree.
 #
 # ## Try it
 #
@@ -341,8 +338,8 @@ _ = stage.table("your_own", plain)
 # %% [markdown]
 # ## Where to go from here
 #
-# Four published studies ask the same question, *can an explanation of a language model be trusted?* Each has another
-# kind of ground truth. The assay asks one explainer about all of them. Each study has the same five notebooks.
+# Four published studies ask: *can an explanation of a language model be trusted?* Each has another kind of ground
+# truth; the assay asks one explainer about all of them. Each has the same five notebooks.
 #
 # ![Five stages in a row: 01_data_generation, 02_training, 03_attribution, 04_metrics, 05_figures. Each reads what earlier ones left. Inside 03_attribution: units such as D_A · CEf · LIME, D_A · CEf · Saliency, finished one by one and kept; then the manifest, which lists explanations.parquet, overview.csv with their checksums. With the manifest the stage is complete.](../docs/schematics/stages.svg)
 #
@@ -368,8 +365,8 @@ _ = stage.close(
 )
 
 # %% [markdown]
-# No other notebook reads these files; each study begins with its own text. Begin with [GECO, stage
-# 1](geco/01_data_generation.ipynb): how do you get sentences in which you know the words that matter?
+# No other notebook reads these files. Begin with [GECO, stage 1](geco/01_data_generation.ipynb): how do you get
+# sentences in which you know the words that matter?
 
 # %% [markdown] tags=["exercise"]
 # ## Exercises

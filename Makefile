@@ -162,6 +162,14 @@ colab: .venv/run  ## every notebook with a first cell that installs what it need
 execute: .venv/run  ## run every notebook at its defaults and refresh the committed .ipynb beside each .py
 	$(BIN)/python tools/execute.py
 
+.PHONY: pages
+pages: .venv/run  ## everything that is written from a source, after an edit: text of the notebooks, exercises, badges, the house, quoted numbers
+	$(BIN)/python tools/execute.py --prose
+	$(BIN)/python tools/course.py
+	$(BIN)/python tools/launch.py
+	$(BIN)/python tools/house.py
+	$(BIN)/python tools/quoted.py
+
 .PHONY: reference
 reference: .venv/run  ## renew outputs/reference from your run of STUDY at SCALE, and print what changed [WHAT="...", at cpu]
 	$(BIN)/python tools/reference.py $(STUDY) $(SCALE) "$(WHAT)"

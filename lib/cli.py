@@ -328,17 +328,28 @@ def example(arguments: Sequence[str]) -> int:
 
 def start(arguments: Sequence[str]) -> int:
     """print where to begin; with a study and a stage, put there what that notebook reads"""
-    from .core.handover import prepare_stage
+    from .core.handover import LESSON, SCALE, prepare_lesson, prepare_stage
 
     parser = argparse.ArgumentParser(prog="touchstone start", description=start.__doc__)
-    parser.add_argument("study", nargs="?", help="start one of its notebooks alone, at scale small")
+    parser.add_argument("study", nargs="?", help="start one of its notebooks alone")
     parser.add_argument("stage", nargs="?", help="04_metrics or 04")
+    scales = [SCALE, LESSON]
+    told = "small, from what is committed; or lesson, where all that it reads is made first"
+    parser.add_argument("--scale", default=SCALE, choices=scales, help=told)
     chosen = parser.parse_args(arguments)
     if not chosen.study:
         print(START + (CHECKOUT if IS_INSTALLED else ""), end="")
         return 0
     if not chosen.stage:
         parser.error(f"say which notebook: touchstone start {chosen.study} 04")
+    if chosen.scale == LESSON:
+        stage = prepare_lesson(chosen.study, chosen.stage)
+        made = outputs_root() / chosen.study / LESSON / stage / f"{stage}.ipynb"
+        print(
+            f"ready: `touchstone run {chosen.study} --scale {LESSON} --stage {stage}` runs it in "
+            f"about a minute and leaves {made}, to open, change and run again"
+        )
+        return 0
     for line in prepare_stage(chosen.study, chosen.stage):
         print(line, flush=True)
     print("ready: open the notebook (make lab) and run it, or `touchstone run` with --stage")

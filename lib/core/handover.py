@@ -3,7 +3,8 @@
 Tables stand in outputs/reference. What else a later stage reads of stages 02 and 03 (explanations,
 predictions, small models) lies there in `handover/`, packed, where it is small; `PACKED` names the
 stages that can be started so. Stage 01 trains nothing and is run in its place. Models of megabytes
-are not committed: who needs them is told what has to be trained, and how long it takes.
+are not committed: who needs them is told what has to be trained, and how long it takes. At scale
+lesson all that a stage reads is made in its place, in a minute or two.
 """
 
 import lzma
@@ -15,10 +16,10 @@ from .errors import TouchstoneError, did_you_mean
 from .expected import expected_minutes
 from .files import atomic_path, parse_json, save_json
 from .paths import ROOT, reference_dir
-from .runner import Job, plan_jobs, run_job
+from .runner import Job, plan_jobs, run_job, run_jobs, why_run
 from .stage import MANIFEST, hold, open_stage, read_manifest
 
-SCALE = "small"
+SCALE, LESSON = "small", "lesson"
 PACKED = {
     "geco": "appendix_what_models_use",  # reads what stage 04 reads, and a model
     "lm_saliency": "04_metrics",
@@ -43,9 +44,7 @@ def prepare_stage(study: str, stage: str) -> Iterator[str]:
             says what, how long it takes, and the command.
     """
     jobs = {job.stage: job for job in plan_jobs(study, SCALE)}
-    name = next((known for known in jobs if stage in (known, known.partition("_")[0])), None)
-    if name is None:
-        raise TouchstoneError(f"there is no stage {stage!r}{did_you_mean(stage, jobs)}")
+    name = _named(stage, jobs)
     first, plan = next(iter(jobs)), _plan(study, name, jobs)
     if lacking := [earlier for earlier in jobs if plan.get(earlier) and earlier != first]:
         missing = plan[lacking[0]]
@@ -54,7 +53,8 @@ def prepare_stage(study: str, stage: str) -> Iterator[str]:
             f"({missing[0]}, for example), so these stages have to be run first: "
             + ", ".join(f"{earlier} ({_minutes(study, earlier)})" for earlier in lacking)
             + f"; `touchstone run {study} --stage {lacking[0]}`, and so on, or all of them: "
-            f"`touchstone run {study}`"
+            f"`touchstone run {study}`; cut down for a lesson, `touchstone start {study} "
+            f"{stage} --scale {LESSON}` makes all that {name} reads"
         )
     for earlier in (known for known in jobs if known in plan):
         if _has(jobs[earlier], _needed(study, name, earlier)):
@@ -66,6 +66,30 @@ def prepare_stage(study: str, stage: str) -> Iterator[str]:
         else:
             _restore(jobs[earlier])
             yield f"{earlier}: from {_short(reference_dir(study, SCALE))}"
+
+
+def prepare_lesson(study: str, stage: str) -> str:
+    """Run the earlier stages that a stage reads at scale lesson, those that are not up to date.
+
+    Args:
+        study: a folder of `notebooks/`.
+        stage: the stage to start, `04_metrics` or `04`.
+
+    Returns:
+        The whole name of the stage.
+
+    Raises:
+        TouchstoneError: there is no such study or stage, or an earlier one failed.
+    """
+    jobs = {job.stage: job for job in plan_jobs(study, LESSON)}
+    name = _named(stage, jobs)
+    read, to_do = set(), [name]
+    while to_do:
+        found = {e for e in takewhile(to_do[0].__ne__, jobs) if _needed(study, to_do[0], e)} - read
+        read, to_do = read | found, [*to_do[1:], *found]
+    if any(why_run(jobs[earlier]) for earlier in read):
+        run_jobs(list(jobs.values()), [earlier for earlier in jobs if earlier in read])
+    return name
 
 
 def pack(study: str, run: Path) -> list[Path]:
@@ -107,6 +131,14 @@ def pack(study: str, run: Path) -> list[Path]:
             with atomic_path(written[-1]) as part:
                 part.write_bytes(packed[at : at + _PIECE])
     return written
+
+
+def _named(stage: str, jobs: Mapping[str, Job]) -> str:
+    """The whole name of a stage that is given by name or number."""
+    for known in jobs:
+        if stage in (known, known.partition("_")[0]):
+            return known
+    raise TouchstoneError(f"there is no stage {stage!r}{did_you_mean(stage, jobs)}")
 
 
 def _plan(study: str, stage: str, jobs: Mapping[str, Job]) -> dict[str, list[str]]:

@@ -12,7 +12,7 @@ import pytest
 from lib.core import handover
 from lib.core.errors import TouchstoneError
 from lib.core.files import load_parquet
-from lib.core.handover import PACKED, pack, prepare_stage
+from lib.core.handover import PACKED, pack, prepare_lesson, prepare_stage
 from lib.core.paths import reference_dir
 from lib.core.runner import plan_jobs
 from lib.core.stage import open_stage
@@ -60,6 +60,7 @@ def test_who_needs_models_is_told_what_to_run(small_outputs: Path, ran: list[str
     said = str(error.value)
     assert "files of 02_training that are not committed (models/" in said
     assert "02_training (about " in said and "`touchstone run geco --stage 02_training`" in said
+    assert "`touchstone start geco 03 --scale lesson`" in said
     assert not ran and not (small_outputs / "geco" / "small" / "01_data_generation").exists()
     with pytest.raises(TouchstoneError, match="02_training .*, 03_attribution .*minute"):
         list(prepare_stage("assay", "04"))
@@ -71,6 +72,22 @@ def test_a_stage_that_was_filled_in_does_not_pass_for_a_whole_one(
     list(prepare_stage("geco", "04"))
     with pytest.raises(TouchstoneError, match="files of 02_training that are not committed"):
         list(prepare_stage("geco", "03"))
+
+
+def test_a_lesson_makes_the_stages_that_are_read_and_no_other(
+    small_outputs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[list[str]] = []
+    monkeypatch.setattr(handover, "run_jobs", lambda jobs, stages: asked.append(list(stages)))
+    assert prepare_lesson("geco", "03") == "03_attribution"
+    assert prepare_lesson("geco", "05") == "05_figures"
+    before = ["01_data_generation", "02_training", "03_attribution", "04_metrics"]
+    assert asked == [before[:2], [*before, "appendix_what_models_use"]]
+    monkeypatch.setattr(handover, "why_run", lambda job: "")  # all there
+    prepare_lesson("geco", "04")
+    assert len(asked) == 2
+    with pytest.raises(TouchstoneError, match="there is no stage '4'"):
+        prepare_lesson("geco", "4")
 
 
 def test_a_misspelt_study_or_stage_is_named() -> None:

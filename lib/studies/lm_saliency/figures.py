@@ -250,7 +250,11 @@ def plot_sweep(panels: Sequence[tuple[str, pd.DataFrame, str]], title: str) -> p
             if rows.empty:
                 ax.text(0.5, 0.5, "not probed", transform=ax.transAxes, ha="center")
             ax.set(title=heading, xlabel="layers", ylim=(-0.05, 1.05))
-            ax.set(xticks=range(len(depths)), xticklabels=depths, xlim=(-0.6, len(depths) - 0.4))
+            ax.set(
+                xticks=range(len(depths)),
+                xticklabels=depths,
+                xlim=(-0.6, max(len(depths), 1) - 0.4),
+            )
             if column != shown:
                 ax.set_ylabel(_SCALES[column])
                 shown = column
@@ -272,6 +276,8 @@ def names_of_settings(sizes: Sequence[str]) -> dict[str, str]:
         if not (match := _CONFIGURATION.fullmatch(size)):
             raise ValueError(f"{size!r} is no configuration such as 8l_384w_192e_4h")
         parts[size] = dict(zip(("width", "embedding", "heads"), match.groups()))
+    if not parts:  # a run without a sweep
+        return {}
     common = {
         key: Counter(part[key] for part in parts.values()).most_common(1)[0][0]
         for key in ("width", "embedding", "heads")

@@ -101,6 +101,12 @@ def test_a_sweep_has_a_marker_a_setting_and_words_for_it() -> None:
         names_of_settings(["small"])
 
 
+def test_a_run_without_a_sweep_says_so() -> None:
+    columns = ["size", "layers", "parameters", "learnt", "all", "low", "high"]
+    figure = plot_sweep([("a", pd.DataFrame(columns=columns), "all")], "")
+    assert figure.axes[0].texts[0].get_text() == "not probed"
+
+
 def test_training_draws_each_probe_with_the_floor_beside_it() -> None:
     curves = pd.DataFrame({"architecture": "LSTM", "size": "full", "epoch": [1, 2]})
     probes = pd.DataFrame({"architecture": ["LSTM", "gpt2"], "size": "full", "kind": "number"})

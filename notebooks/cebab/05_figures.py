@@ -25,7 +25,7 @@
 # - **Most explainers beat "nothing changes" where a change matters much, and lose to it where it matters little**
 #   ([heat map](../../outputs/reference/cebab/cpu/05_figures/heat_map.png)).
 #
-# These results are from the run at scale `cpu`, on the published reviews. A small encoder and a recurrent network that reads both ways (BiLSTM) stand in for BERT, with five fine-tuning runs each. The figures and verdicts
+# A small encoder and a recurrent network that reads both ways (BiLSTM) stand in for BERT, with five fine-tuning runs each. These results are from the run at scale `cpu`, on the published reviews. Its figures and verdicts
 # are on [the results page](../../outputs/reference/cebab/cpu/05_figures.ipynb).
 
 # %% [markdown] tags=["slide"]

@@ -15,44 +15,42 @@
 #
 # [Start here](../00_start_here.ipynb) · before: [03_attribution](03_attribution.ipynb) · next: [05_figures](05_figures.ipynb) · this study: [README](README.md)
 #
-# Each truth has one score, which we defined before we ran the study. [Which truths these are](README.md#the-truths). To
+# Each [truth](README.md#the-truths) has one score, which we defined before we ran the study. To
 # compare truths we turn every score into a *value*. The *floor*, a rule that never looks at the model, has the value 0.
 # The *oracle*, the right answer itself, has the value 1.
 #
 # ## What we found
 #
-# Only run size `small` exists: six items for each truth, two runs of each model. There is no `cpu` run yet, so nothing
-# is decided.
+# Only run size `small` exists, with six items for each truth and two runs of each model. So nothing is decided.
 #
 # - **Counting words in the training texts is enough under *altered words*.** Without any model it ranks the gendered words
-#   first, so no explainer can be better. [See the floors](../../outputs/reference/assay/small/04_metrics/floors.csv)
-# - **Three truths can be satisfied without the model.** An explanation that only marks the right words scores 1 under
-#   *altered words*, *planted* and *cue*, and about 0 under *swap* and *noun*. [See the same table](../../outputs/reference/assay/small/04_metrics/floors.csv)
+#   first, so no explainer can be better.
+# - **Three truths can be satisfied without the model.** An explanation that only marks the right words has 1 under
+#   *altered words*, *planted* and *cue*, and about 0 under *swap* and *noun*.
 # - **Under *edit*, *swap* and *cue* other rules beat the one that we chose beforehand.** Compared with them, fewer
-#   explainers lead. [See the same table](../../outputs/reference/assay/small/04_metrics/floors.csv)
+#   explainers lead. [See the floors](../../outputs/reference/assay/small/04_metrics/floors.csv)
 # - **Every explainer changes when the weights of the model become random.** So this test rules none of them out.
 #   [See the test](../../outputs/reference/assay/small/04_metrics/gate.csv)
 #
 # ## You will see
 #
 # - how well each explainer does under each truth, compared with the floor;
-# - whether an explanation changes if the model has random weights;
-# - how much better an explanation gets with more forward passes of the model;
+# - whether explanations depend on the model, and how many forward passes they need;
 # - whether different truths put the explainers in the same order.
 #
 # **You can then** turn a score into a value between floor and oracle, and tell truths about data from truths about models.
 # **You need** [stage 3](03_attribution.ipynb). **Time:** 15 minutes to read, a minute to run,
 # [15 minutes for the exercises](../../docs/course/exercises/assay.md#04-metrics).
 #
-# | in | out (in this stage's folder) | holds |
-# |---|---|---|
-# | `truths.parquet`, `models/` (02) | `cells`, `wide` (`.csv`) | each explainer under each truth: raw score, value, intervals |
-# | `explanations`, `redrawn`, `budgets` (`.parquet`, 03) | `floors`, `mass`, `gate`, `budgets`, `own_other` (`.csv`) | what the explainers are compared with |
-# | `forms`, `train` (`.parquet`, 01) | `edits`, `antecedents` (`.csv`) | second scores of *edit* and *noun* |
-# | | `agreement`, `beyond`, `recommended`, `family_contrasts` (`.csv`) | comparisons of truths and of families |
-# | | `contrasts`, `claims` (`.csv`), two figures | the claims and their verdicts |
+# | in (`.parquet`) | from |
+# |---|---|
+# | `forms`, `train` | 01 |
+# | `truths`, and `models/` | 02 |
+# | `explanations`, `redrawn`, `budgets` | 03 |
 #
-# Every word that is not explained here is in the [glossary](../../docs/glossary.md).
+# Out come this page's tables (`.csv`) and two figures.
+#
+# The [glossary](../../docs/glossary.md) explains other words.
 
 # %%
 import lib.same_numbers  # first: the same instructions on every processor
@@ -79,8 +77,8 @@ from lib.studies.assay.stage_figures import plot_budgets, plot_scale
 # %% [markdown]
 # ## Settings
 #
-# For each truth, the rule that gets the value 0 is named in `floor_of`. We chose it before the study, as the strongest
-# rule that we knew of. Section 3 shows all other rules too, and some turn out to be stronger.
+# For each truth, `floor_of` names the rule that gets the value 0. We chose it before the study, as the strongest
+# rule that we knew of. Section 3 shows that some other rules are stronger.
 #
 # The truth *altered words* is called `mask` in settings and files.
 
@@ -179,13 +177,12 @@ plt.show()
 # | edit | are the edits ranked by their effect on the model? (rank correlation over all edits) | 0, or near it: equal scores count the edited words |
 # | deletion | how fast does the answer fall as words are deleted? (deletion score, NAOPC: 0 is the worst order, 1 the best) | - |
 #
-# We also score three *cheaters*. One is made from the marks (1 for a word of the answer, 0 for another), one from the size of each effect without its sign, and one
-# from the model's scores for both texts of an edit. The *goal of the edit* is one more floor. It gives the removed
-# words a sign: whether the edit should make the review better or worse.
+# We also score three *cheaters*. One knows the marks (1 for a word of the answer, 0 for another). One knows the size of
+# each effect without its sign, and one the model's scores for both texts of an edit. The *goal of the edit* is one more
+# floor. It gives the removed words a sign: whether the edit should make the review better or worse.
 #
-# **Deletion** needs something in the place of a deleted word. We try three things: padding, the mask token, and the
-# word of the other form. Some explainers also replace words by padding. We do not rank them for deletion with padding,
-# where they have an unfair advantage.
+# **Deletion** puts padding, the mask token or the word of the other form in the place of a deleted word. For deletion
+# with padding we do not rank explainers that use padding themselves, because they have an unfair advantage.
 
 # %%
 show_source(by_truth.cheaters)
@@ -206,7 +203,7 @@ print(
 # %% [markdown] tags=["slide"]
 # ## 3 · Every explainer under every truth
 #
-# Now we compare all scores. If the scores of floor and oracle differ by less than .02, the truth cannot compare
+# If the scores of floor and oracle differ by less than .02, the truth cannot compare
 # explainers, and its values are missing. Some scores are known before the run:
 
 # %%
@@ -215,8 +212,7 @@ scores = synthesis.on_one_scale(scored, floor_of)
 cells = standing.cells(scores, pads, n_bootstrap, alpha, seed)
 
 # %% [markdown]
-# These get a cross in the figure, and no rank. A dot is filled if its whole interval lies above the rule that we chose
-# beforehand. A dotted line is the best rule, where that is another one.
+# These get a cross in the figure, and no rank.
 
 # %% tags=["nbval-ignore-output", "slide"]
 _ = stage.table("cells", cells)
@@ -225,7 +221,7 @@ figure, _ = plot_whole(cells, f"Run size {scale}: at most {n_texts} texts a trut
 plt.show()
 
 # %% [markdown]
-# The values of the explainers, one column for each truth:
+# The values of the explainers:
 
 # %% tags=["nbval-ignore-output"]
 wide = cells[cells["role"] == "explainer"].pivot(
@@ -239,7 +235,7 @@ show_table(wide, columns | {"deletion, mask": "deletion (mask token)"})
 # Most values lie far from 1, and several are negative. With six items for each truth they can be chance. *Altered words*
 # is left out: its floor already has the score of the oracle.
 #
-# Next come the floors and the cheaters, with their scores as they are. The last column is *mass accuracy*, the share of the
+# Next come the floors and cheaters. *Mass accuracy* is the share of the
 # explanation that lies on altered words.
 
 # %%
@@ -261,8 +257,8 @@ shown |= {name: name for name in columns}
 show_table(floors_shown[~is_oracle], shown)
 
 # %% [markdown] tags=["slide"]
-# **Under *edit*, *swap* and *cue* other rules beat the one we chose beforehand. Compared with them, fewer explainers
-# lead.** Nobody knew beforehand that they would be better, so they do not replace the floor:
+# **Under *edit*, *swap* and *cue* another rule beats the one that we chose.** Nobody knew this beforehand, so it does not
+# replace the floor:
 #
 # | truth | the rule chosen beforehand | the best rule | the best explainer |
 # |---|---|---|---|
@@ -270,15 +266,13 @@ show_table(floors_shown[~is_oracle], shown)
 # | swap | Word counts, .60 | Log count ratio, .80 | Saliency, .94 |
 # | cue | Even, .50 | Random, .83 | Integrated Gradients and Occlusion, 1 |
 #
-# Under *cue*, Random has .83, so its value is .67. Kernel SHAP has the same. The dotted lines of the figure show four more
-# truths where another rule is better than the chosen one.
+# The dotted lines of the figure show four more such truths.
 #
-# Under *altered words* two floors have a score of 1, so a good score there shows nothing about the model. Mass accuracy
-# has the same problem: *First pronoun* has 1, although it marks a single word and uses no model.
+# Under *altered words* two floors have 1, so a good score shows nothing about the model. The same holds for mass
+# accuracy: *First pronoun* has 1, although it marks a single word.
 #
-# The cheater with the marks has 1 under *altered words*, *planted* and *cue*: these truths are about the data. It scores
-# low under *swap*, *edit* and *noun*: these truths are about the model. Under *edit* it has .18, like *Even*: both only
-# count the edited words. The cheater with the sizes has 1 under *swap*, but less under *edit* and *noun*, where some
+# The cheater with the marks has 1 under the three truths about the data. It scores low under those about the model:
+# *swap*, *edit* and *noun*. The cheater with the sizes has 1 under *swap*, but less under *edit* and *noun*, where some
 # effects are negative.
 #
 # ## 4 · Does an explanation depend on the model?
@@ -286,8 +280,8 @@ show_table(floors_shown[~is_oracle], shown)
 # ![A model of head, layer 2, layer 1, embeddings, 5 times. From left to right one more part, from the head down, is filled with random numbers, and the sentence is explained again. An explanation that does not change does not look at the model.](../../docs/schematics/randomisation.svg)
 #
 # First we replace all weights of the model by random numbers, in one step. An explanation that stays the same did not
-# depend on them (Adebayo et al. 2018). Random explanations would pass this test, too. So we only use it to rule explainers
-# out, and call it a *gate*. The table compares each explanation before with the one after.
+# depend on them (Adebayo et al. 2018). Random explanations would pass this test, too. So it is only a *gate*, which rules
+# explainers out.
 
 # %%
 first = said["explanations"].query("model == 'gender' and training == 0")
@@ -317,8 +311,8 @@ asked = telling[telling["truth"].isin(about_model)]
 compared = checks.own_and_other(asked, scored, said["explanations"], families)
 
 # %% [markdown]
-# The mean score of all explainers, with its interval. Under *edit* an interval resamples the terms of a correlation, one
-# for each edit. A mean of a few terms can lie outside -1 and 1, so we cut the limits off there:
+# The mean score of all explainers. Under *edit* an interval resamples the terms of a correlation. A mean of a few terms
+# can lie outside -1 and 1, so we cut the limits off there:
 
 # %% tags=["nbval-ignore-output"]
 how = {"n_bootstrap": n_bootstrap, "alpha": alpha, "seed": seed}
@@ -329,14 +323,14 @@ cut_off = own_other.assign(**own_other[["low", "high"]].clip(-1, 1))
 show_table(cut_off, columns | {"low": "from", "high": "to"})
 
 # %% [markdown]
-# The scores are lower for the other run under all three truths. But the intervals are far wider than these differences,
-# so six items are too few to decide.
+# The scores are lower for the other run under all three truths. But the intervals are far wider, so six items are too
+# few to decide.
 #
 # ## 5 · Edits and nouns: a second score
 #
-# The first score of *edit* uses only the order of the effects. The second one uses their size. Let $d$ be the effect of
-# an edit and $e$ the explainer's estimate of it. We multiply $e$ by one factor $a$, fitted on other edits. The best
-# floor has an estimate $e_0$ and a fitted factor $a_0$. Then the *skill* is
+# The first score of *edit* uses only the order of the effects, the second one their size. Let $d$ be the effect of
+# an edit and $e$ the explainer's estimate, multiplied by one factor $a$, which we fit on other edits. The best
+# floor has $e_0$ and $a_0$. Then the *skill* is
 #
 # $$1 - \frac{\sum (a e - d)^2}{\sum (a_0 e_0 - d)^2}$$
 #
@@ -365,8 +359,8 @@ show_table(named, columns | {"low": "from", "high": "to"}, rows=9)
 # order, Word counts is as good as Integrated Gradients, without looking at the model.
 #
 # The second score of *noun* compares sentences by their *antecedent*, the noun that the pronoun stands for. Do
-# antecedents with a larger effect on the model also get larger scores? Both can follow the *stereotype*: how much more
-# often *he* than *she* occurs with the noun in the training texts. The column `without the stereotype` removes its
+# those with a larger effect on the model also get larger scores? Both can follow the *stereotype*: how much more
+# often *he* than *she* occurs with the noun in the training texts. The column *without the stereotype* removes its
 # influence.
 
 # %% tags=["nbval-ignore-output"]
@@ -380,14 +374,13 @@ nouns = stage.table("antecedents", nouns, digits=2)
 show_table(nouns.astype({"n": int}), columns)
 
 # %% [markdown]
-# The two columns are equal. In these few training texts each of the nouns occurs as often with *he* as with *she*, so
-# there is no stereotype to remove. Five antecedents are too few for any conclusion.
+# The two columns are equal: in these few training texts each noun occurs as often with *he* as with *she*. Five
+# antecedents are too few for any conclusion.
 
 # %% [markdown] tags=["slide"]
 # ## 6 · How many forward passes does a good explanation need?
 #
-# For three explainers we can set the number of forward passes. The figure has their scores under *altered words*. Word
-# counts need none.
+# Three explainers can be given more passes. The figure has their scores under *altered words*; Word counts need none.
 
 # %% tags=["nbval-ignore-output", "slide"]
 first = telling.query("truth == 'mask' and training == 0").reset_index(drop=True)
@@ -403,7 +396,7 @@ _ = stage.table("budgets", bought)
 #
 # ## 7 · Do the truths rank explainers alike?
 #
-# We compare truths **within one model**, so that nothing else differs. For *gender* there are *altered words* (`mask`), *swap*
+# We compare truths **within one model**, so that nothing else differs. For *gender* there are *altered words*, *swap*
 # and the three kinds of deletion. Kendall's $\tau_b$ is 1 if two truths put the explainers in the same order.
 
 # %%
@@ -425,17 +418,16 @@ columns = {"left": "one truth", "right": "another", "tau": "rank correlation"}
 show_table(shown, columns | {"low": "from", "high": "to"})
 
 # %% [markdown]
-# Each interval is at least .7 wide, from top to bottom: far too wide to call two truths different.
+# Each interval is at least .7 wide: far too wide to call two truths different.
 #
-# Two truths can also differ because the items are few. So we split the items of one truth into halves and compare it with
-# itself. This is its *ceiling*; stage 5 draws it beside the correlations.
+# Two truths can also differ because the items are few. So we compare each truth with itself, on halves of its items. This
+# is its *ceiling*, which stage 5 draws.
 #
-# The main question is whether the order of explainers depends on the truth *more than on the model*. So we split the
-# variance of the ranks into a part for the truth and a part for the model (`beyond.csv`). Two runs of each model give
-# no interval, so the question stays open.
+# Does the order of explainers depend on the truth *more than on the model*? We split the variance of the ranks into a
+# part for each (`beyond.csv`). Two runs of each model give no interval, so the question stays open.
 #
-# Last, can we recommend a family of explainers? It must meet two conditions. Under no truth may it be worse than the
-# best other family by more than .1 (`margin`). Under some truth it must be clearly better.
+# Can we recommend a family of explainers? Under no truth may it be worse than the best other family by more than .1
+# (`margin`). Under some truth it must be clearly better.
 
 # %%
 show_source(synthesis.recommended)
@@ -462,8 +454,8 @@ show_table(
 #
 # ### Claims
 #
-# We wrote five claims in [claims.yaml](material/claims.yaml) before the runs that can decide them. For example:
-# explainers beat word counts on edits. At run size `small` all five are undecided.
+# We wrote five [claims](material/claims.yaml) before the runs that can decide them. At run size `small` all five are
+# undecided.
 
 # %%
 claims = stats.read_claims(material("assay") / "claims.yaml")
@@ -495,9 +487,8 @@ print(table["verdict"].value_counts().to_string())
 # %% [markdown]
 # ### Controls
 #
-# Some results are known in advance. The oracle has 1, and no explanation has more. The cheater with both texts has 1
-# under *edit*. The cheater with the marks is below the oracle under all truths about models, and the cheater with the
-# sizes under *edit* and *noun*.
+# Some results are known in advance. No explanation has more than the oracle's 1. The cheater with both texts has 1
+# under *edit*. The other two are below the oracle where they know too little.
 
 # %%
 means = scores.groupby(["truth", "explainer"])["raw"].mean()
@@ -514,12 +505,12 @@ _ = stage.close(globals())
 # %% [markdown] tags=["slide"]
 # ## What could be wrong
 #
-# - **Six items for each truth, two runs of each model.** Every interval is wide, including that of the floor.
+# - **Six items for each truth.** Every interval is wide, including that of the floor.
 # - **Equal scores give an interval without width.** Under *cue*, twelve right answers of twelve do not mean that all will be
 #   right.
 # - **A value can mislead.** Where floor and oracle are close, a small difference becomes a large value. Where another rule
 #   is stronger than the floor, a positive value is no success.
-# - **Ranks depend on the set of explainers.** Another set gives another rank correlation.
+# - **Rank correlations depend on the set of explainers.**
 # - **Altered words, swap and deletion share texts.** This alone makes their results more alike.
 # - **Padding looks like a text about men to this model** (stage 2). Explainers that use padding, and deletion with padding,
 #   show little for such texts.
@@ -529,13 +520,12 @@ _ = stage.close(globals())
 #
 # - Set `floor_of["edit"]` to *Even*. Which explainer looks good now?
 # - Leave *Attention rollout* out of `families`. Do the truths agree better?
-# - Which result would you need to see to recommend LIME?
 #
 # Exercises with checks: [page](../../docs/course/exercises/assay.md#04-metrics).
 #
 # ## Hand-over
 #
-# [05_figures](05_figures.ipynb) draws every explainer under every truth, from `cells.csv`. It also writes a page of advice, as
+# [05_figures](05_figures.ipynb) draws every explainer under every truth. It also writes a page of advice, as
 # far as the verdicts allow.
 
 # %% [markdown] tags=["exercise"]

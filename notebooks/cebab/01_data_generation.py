@@ -176,7 +176,7 @@ pd.DataFrame(
 
 # %% [markdown]
 # ### Edit pairs
-# A *group* is a review with its edits. Two of its texts make a pair if one is the original and the other its edit, or if both are edits of the same aspect. Their labels of this aspect must differ.
+# A *group* is a review with its edits. The original and an edit make a pair, and so do two edits of the same aspect. Their labels of this aspect must differ.
 
 # %%
 show_source(edit_pairs)
@@ -218,14 +218,14 @@ pd.DataFrame(
 #
 # $$P(\text{stars} \mid C_a = c', C_{-a}) - P(\text{stars} \mid C_a = c, C_{-a})$$
 #
-# Here $C_{-a}$ are the other three aspects of the text, which stay as they are. This is **the world's effect**. Later stages add the effect on a *model*, and what an *explainer* says about it.
+# Here $C_{-a}$ are the other three aspects of the text, which stay as they are. This is **the world's effect**.
 
 # %%
 show_source(World.true_effect)
 
 # %% [markdown] tags=["slide"]
 # ### What confounding does
-# A simple estimate of an effect is a difference of means: the mean stars of reviews that praise the food, minus those of reviews that blame it.
+# A simple estimate is a *difference of means*: the mean stars of reviews that praise the food, minus those of reviews that blame it.
 #
 # **Stop and guess.** In the confounded world praise of the food comes with praise of the service. Is the difference of means too large or too small?
 
@@ -244,7 +244,7 @@ in_words(
 )
 
 # %% [markdown]
-# It is too large. The ratio is largest for noise, which matters least: it gets credit for food and service. In the independent world both agree. The next cell checks this.
+# It is too large, most of all for noise, which matters least: it gets credit for food and service. In the independent world both agree. We check this.
 
 # %%
 gap = (opposite["conexp"] - opposite["true"]).abs().groupby(opposite["world"]).max()
@@ -271,7 +271,7 @@ for row in first.itertuples():
     )
 
 # %% [markdown]
-# We check that train and test share no predicate, and that a plain loop finds the same pairs.
+# We check this, and that a plain loop finds the same pairs.
 
 # %%
 parts = wordings_by_split(wordings)
@@ -329,7 +329,7 @@ means = stage.table("conditional_means", sample.reset_index())
 print(f"off by up to {errors.abs().max():.2f} stars")
 
 # %% [markdown] tags=["slide"]
-# For each aspect the figure has the true effect of a change from Negative to Positive. It also has two differences of means: from the equations, and from the sample.
+# The figure has the true effect of a change from Negative to Positive, and two differences of means: from the equations, and from the sample.
 
 # %% tags=["slide"]
 with plt.rc_context(STYLE):
@@ -600,7 +600,7 @@ in_words(
 )
 
 # %% [markdown]
-# Does another interpretation of "edit pair" give the paper's counts in Table 3c? We vary whose labels count (the readers' or the editors' goals), which kinds of pairs count, and whether a pair counts as one half, one or two. *Gap* is the sum of the twelve differences, as a share of the
+# Does another interpretation of "edit pair" give the paper's counts in Table 3c? We vary whose labels count: the readers' or the editors' goals. We also vary which kinds of pairs count, and whether a pair counts as one half, one or two. *Gap* is the sum of the twelve differences, as a share of the
 # paper's total.
 
 
@@ -665,7 +665,7 @@ in_words(
 )
 
 # %% [markdown]
-# At scale small these gaps mean nothing. On the published data the smallest gap is 12 %, so Table 3c is not reproduced; Table 3d is not either ([table](../../outputs/reference/cebab/cpu/01_data_generation/table_3d.csv)).
+# At scale small these gaps mean nothing. On the published data no interpretation gives Table 3c, and Table 3d is not reproduced either ([table](../../outputs/reference/cebab/cpu/01_data_generation/table_3d.csv)).
 #
 # ## 7 · The same question, answered twice
 #

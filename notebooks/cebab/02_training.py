@@ -18,7 +18,7 @@
 # ## What we found
 #
 # - **The encoder predicts the stars of 68 %<!-- cebab/cpu/02_training/accuracy[model=encoder].accuracy --> of the test reviews correctly, the BiLSTM of 57 %<!-- cebab/cpu/02_training/accuracy[model=BiLSTM].accuracy -->**
-#   ([figure](../../outputs/reference/cebab/cpu/02_training/accuracy.png)). The most frequent answer is right for 27 %<!-- cebab/cpu/02_training/accuracy[model=Most frequent].accuracy -->.
+#   ([figure](../../outputs/reference/cebab/cpu/02_training/accuracy.png)). The BiLSTM is a recurrent network that reads both ways. The most frequent answer is right for 27 %<!-- cebab/cpu/02_training/accuracy[model=Most frequent].accuracy -->.
 # - **Aspect classifiers agree with the readers in** 66 %<!-- cebab/cpu/02_training/aspect_accuracy[aspect=ambiance].accuracy --> **to** 81 %<!-- cebab/cpu/02_training/aspect_accuracy[aspect=noise].accuracy --> **of the cases**
 #   ([table](../../outputs/reference/cebab/cpu/02_training/aspect_accuracy.csv)). Explainers that rely on them inherit these errors.
 # - **An encoder that was trained to forget a concept still holds much of it** ([table](../../outputs/reference/cebab/cpu/02_training/unlearnt.csv)). A newly fitted linear classifier, a *probe*, reads the concept's value from its vectors. It is right more often than a rule that always names the most frequent value.
@@ -79,7 +79,7 @@ from lib.studies.cebab.worlds import World
 # %% [markdown]
 # ## Settings
 #
-# There are three kinds of models. `encoder` keeps its `n_frozen` lowest layers and fine-tunes the others. `BiLSTM` is trained from scratch; it reads the encoder's word vectors. `frozen encoder` keeps the whole encoder and trains only a linear head.
+# There are three kinds of models. `encoder` keeps its `n_frozen` lowest layers and fine-tunes the others. `BiLSTM` is trained from scratch on the encoder's word vectors. `frozen encoder` keeps the whole encoder and trains only a linear head.
 # `train_on` chooses the train set of stage 1. The paper uses `exclusive`. Scale small uses only the originals (`observational`), because edits would break the confounding that we want to study.
 #
 # Any encoder of the Hugging Face hub can be used, and models of your own can join in stage 3 ([README](README.md#a-model-of-your-own)).
@@ -516,7 +516,7 @@ in_words(
 )
 
 # %% [markdown]
-# The next cell checks three things: a head fitted to shuffled labels stays near the floor, the best model is above it, and the world's reader is above the best model. It prints nothing if they are true.
+# The next cell checks that a head fitted to shuffled labels stays near the floor. The best model must be above it, and the world's reader above the best model.
 
 # %%
 score = accuracy.set_index(by)["accuracy"]

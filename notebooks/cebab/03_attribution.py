@@ -18,11 +18,11 @@
 # ## What we found
 #
 # - **Explainers disagree widely about one and the same text** ([figure](../../outputs/reference/cebab/cpu/03_attribution/one_text.png)).
-# - **Four methods of the paper give the same answer to "what if the food were good?" and "what if it were bad?"**: TCAV, ConceptSHAP, INLP and CausaLM ([table](../../outputs/reference/cebab/cpu/03_attribution/blindness.csv)).
+# - **Four methods of the paper give the same answer to "what if the food were good?" and "what if it were bad?"** ([table](../../outputs/reference/cebab/cpu/03_attribution/blindness.csv)). They are TCAV (concept activation vectors), ConceptSHAP, INLP (iterative null-space projection) and CausaLM.
 # - **The released ConceptSHAP returns numbers that cannot be an effect**. The changes of all class probabilities sum to 0. The sum of its numbers is off by
 #   1.5<!-- cebab/cpu/03_attribution/overview[explainer=ConceptSHAP (as released)].sum -->.
 #
-# "Here is a review. Suppose the food had been bad." An explainer has to say how the model's answer would change. It has seen train texts with their labels and the model's answers. Of a test pair it sees one text; the other one is for stage 4.
+# "Here is a review. Suppose the food had been bad." An explainer has to say how the model's answer would change. It has seen train texts with their labels and the model's answers.
 
 # %% [markdown] tags=["slide"]
 # ## You will see
@@ -31,7 +31,7 @@
 # - three methods that use the model's vectors;
 # - which explainers give the same answer to different questions.
 #
-# **You can then** estimate an effect by two methods by hand, and say why a method with a single direction for each concept cannot tell *better* from *worse*. **You need**
+# **You can then** estimate an effect by hand, and say why a method with one direction for each concept cannot tell *better* from *worse*. **You need**
 # [stage 1](01_data_generation.ipynb), [stage 2](02_training.ipynb). **Time:** 20 minutes to read, a minute to run, [15 minutes for the exercises](../../docs/course/exercises/cebab.md#03-attribution).
 #
 # | in | from | out |
@@ -80,7 +80,7 @@ from lib.studies.cebab.words import in_words
 # %% [markdown]
 # ## Settings
 #
-# `explainers` lists all explainers; sections 2 and 3 say what each of them does. A name with *(as released)* has the main [fault of the released code](README.md#where-the-released-code-differs-from-the-definition), and *(towards c')* is our variant that uses the direction of the change.
+# Sections 2 and 3 say what each explainer does. A name with *(as released)* has the main [fault of the released code](README.md#where-the-released-code-differs-from-the-definition). *(towards c')* is our variant that uses the direction of the change.
 #
 # A model that was trained elsewhere can join by files, and so can an explainer of your own. The [README](README.md#a-model-of-your-own) has examples.
 
@@ -255,7 +255,7 @@ assert SLearner("soft").fit(train, None, 0).effects(forgetful)[0, 1] > 0.1
 
 # %% [markdown] tags=["slide"]
 # ### TCAV
-# TCAV (testing with concept activation vectors) finds the direction of a concept among the vectors, and takes the slope of each probability along it (eq. 9):
+# TCAV finds the direction of a concept among the vectors, and takes the slope of each probability along it (eq. 9):
 #
 # $$\text{TCAV}_{\mathcal{N}_\phi}(C; x) = (\nabla \mathcal{N}_k(\phi(x)) \cdot v_C)_{k=1}^K$$
 #
@@ -285,7 +285,7 @@ assert np.allclose(
 # The released code does not clear its gradients between classes, so every class gets the same number. An effect sums to zero, and a vector of equal numbers is at a right angle to it. So the *cosine error*, 1 minus the cosine of this angle (stage 4), is exactly 1 on every pair.
 #
 # ### LEACE
-# INLP (iterative null-space projection) and LEACE (least-squares concept erasure) remove a concept from the vector until no linear classifier finds it, and apply the last layer again (eq. 10). INLP fits a classifier, removes the directions that it uses, and repeats. LEACE (Belrose et al. 2023) has a closed form. Of all affine maps after which the vectors are
+# INLP and LEACE (least-squares concept erasure) remove a concept from the vector until no linear classifier finds it, and apply the last layer again (eq. 10). INLP fits a classifier, removes the directions that it uses, and repeats. LEACE (Belrose et al. 2023) has a closed form. Of all affine maps after which the vectors are
 # uncorrelated with the concept, it changes the vectors least.
 #
 # In the example only the first coordinate depends on the concept, and LEACE sets it to zero.
@@ -335,7 +335,7 @@ in_words(
 )
 
 # %% [markdown]
-# We compute a Shapley value by hand. Two concepts are worth 1 and 2 alone, and 5 together. The first adds 1 if it comes first and 3 if it comes second, 2 on average. The second adds 2 or 4, 3 on average.
+# We compute a Shapley value by hand. Two concepts are worth 1 and 2 alone, and 5 together. If the first one comes first, it adds 1, otherwise 3. Its Shapley value is 2, the mean. The other one's is 3, the mean of 2 and 4.
 
 # %%
 worth = np.array([0.0, 1.0, 2.0, 5.0]).reshape(4, 1, 1)
@@ -374,7 +374,7 @@ for name in explainers:
 show_source(Asking.answers)
 
 # %% [markdown]
-# All explainers explain all models, except that the Causal Proxy Model can explain only an encoder.
+# All explainers explain all models; the Causal Proxy Model can explain only an encoder.
 
 
 # %%
@@ -605,7 +605,7 @@ in_words(
 )
 
 # %% [markdown] tags=["slide"]
-# On average CONEXP, Approx, S-Learner and the Causal Proxy Model say that a better value adds more than half a star. The explainers that cannot use the direction of the change (TCAV, ConceptSHAP, INLP, CausaLM and LEACE) say less, and TCAV stays near zero.
+# On average CONEXP, Approx, S-Learner and the Causal Proxy Model say that a better value adds more than half a star. The explainers that cannot use the direction of the change say less, and TCAV stays near zero.
 #
 # ## 6 · Control: does the answer depend on the question?
 #
@@ -635,7 +635,7 @@ in_words(same[named], {"explainer": "explainer", "same": "share of equal answers
 # %% [markdown] tags=["slide"]
 # *Zero* ignores the question by design. TCAV, ConceptSHAP, INLP, CausaLM and LEACE ignore the direction of the change. If a text does not mention the food, such a method cannot be right about both good and bad food.
 #
-# **No** explainer may use the counterfactual text. To check this, we replace everything that is known about the other texts by nonsense. The questions about fifty pairs, and the answers to them, must stay the same.
+# **No** explainer may use the counterfactual text. We replace all that is known about the other texts by nonsense. The questions about fifty pairs, and the answers, must stay the same.
 
 
 # %%
@@ -692,7 +692,7 @@ for parts in [*within, *given.values()][:1]:
 # - **TCAV has no scale.** It is a slope, not the effect of a real change. Only its direction, the cosine error, means something.
 # - **ConceptSHAP and INLP were adapted by the paper** to single texts.
 # - **CausaLM is small here.** Stage 2 shows how much of a concept is left in its encoder.
-# - **INLP's last layer is fitted again** with a small penalty. In the released code this step hardly changes the layer, and *INLP (as released)* leaves the step out.
+# - **INLP's last layer is fitted again** with a small penalty. In the released code this step hardly changes it.
 #
 # ## Try it
 #

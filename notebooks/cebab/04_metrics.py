@@ -24,26 +24,25 @@
 # - **If two editors make the same change, their effects on the model differ by** .402<!-- cebab/cpu/04_metrics/ceiling[same=label, model=encoder, metric=L2].error --> **(L2)**
 #   ([table](../../outputs/reference/cebab/cpu/04_metrics/ceiling.csv)). We have only twenty such pairs.
 #
-# Stage 3 asked every explainer what a change would do to the model. The changed texts exist, so we can compute what the model really does. This stage compares the two.
+# The changed texts exist, so we know what a change really does to the model. This stage compares the estimates of stage 3 with it.
 
 # %% [markdown] tags=["slide"]
 # ## You will see
 #
-# - three ways in which an estimated effect can be wrong;
-# - rules that use no concepts, and how well they do;
+# - how well rules do that use no concepts;
 # - what human edits change besides their goal.
 #
-# **You can then** compute three errors of an estimated effect, and say what each of them does not notice. **You need**
+# **You can then** compute three errors of an effect, and say what each does not notice. **You need**
 # [stage 3](03_attribution.ipynb), and what the length of a vector is. **Time:** 20 minutes to read, under a minute to
 # run, [20 minutes for the exercises](../../docs/course/exercises/cebab.md#04-metrics).
 #
 # | in | from |
 # |---|---|
-# | `texts.parquet`, `pairs.parquet` | 01 |
-# | `predictions.parquet`, `aspects.parquet`, `trainings.parquet` | 02 |
-# | `estimates.parquet`, `outside.parquet` | 03 |
+# | `texts`, `pairs` | 01 |
+# | `predictions`, `aspects`, `trainings` | 02 |
+# | `estimates`, `outside` (all `.parquet`) | 03 |
 #
-# Out come the tables of this page (`.csv`) and two figures.
+# Out come this page's tables (`.csv`) and two figures.
 
 # %%
 import lib.same_numbers  # first: the same instructions on every processor
@@ -68,8 +67,7 @@ from lib.studies.cebab.words import in_words
 # %% [markdown]
 # ## Settings
 #
-# `compared` names the explainers that are compared in pairs. At scale `small` no claim gets a verdict, because one fine-tuning run
-# decides nothing.
+# At scale `small` no claim gets a verdict, because one fine-tuning run decides nothing.
 
 # %% tags=["parameters"]
 scale = "small"  # which settings: small, cpu or paper; names the output folder
@@ -94,12 +92,11 @@ compared = [
 # | symbol | meaning | here |
 # |---|---|---|
 # | ICaCE, *individual causal concept effect* | the effect of one change on the model (eq. 2) | `icace` |
-# | $\mathcal{E}$ | an explainer's estimate of it | `e_1` ... `e_5` |
-# | ICaCE-Error | the mean distance between the two (eq. 3) | `L2`, `cosine`, `normdiff` |
+# | ICaCE-Error, *error of the estimated effect* | its mean distance from an explainer's estimate (eq. 3) | `L2`, `cosine`, `normdiff` |
 # | CaCE, *causal concept effect* | the mean ICaCE of an aspect and a direction (eq. 4) | `CaCE` |
 # | ATE, *average treatment effect* | the mean change of the readers' stars (eq. 5) | `ATE` |
 #
-# Effects are vectors with one number per class. *In stars* means the change of the expected class.
+# *In stars* means the change of the expected class.
 
 # %%
 stage = open_stage("cebab", scale, "04_metrics")
@@ -134,16 +131,16 @@ print(f"{len(answers)} estimates of {len(order)} explainers")
 # Take three classes. A model answers (.1, .3, .6) to a text with good food and (.5, .3, .2) to the same text
 # with bad food. The effect is the difference, (.4, 0, -.4). Three explainers estimate it:
 #
-# | explainer | estimate | what is wrong |
-# |---|---|---|
-# | timid | (.1, 0, -.1) | a quarter of the size |
-# | reversed | (-.4, 0, .4) | the opposite direction |
-# | silent | (0, 0, 0) | it says that nothing changes |
+# | explainer | estimate |
+# |---|---|
+# | timid | (.1, 0, -.1) |
+# | reversed | (-.4, 0, .4) |
+# | silent | (0, 0, 0) |
 #
 # ![Two arrows from one point, the true effect and an estimate, and three errors: L2 0.37 is the distance of their tips, the cosine error 0.13 looks at the angle alone, and Normdiff 0.32 at the lengths.](../../docs/schematics/errors_of_an_effect.svg)
 #
-# We measure three errors. **L2** is the length of the difference. The **cosine error** is 1 minus the cosine of the angle between the two: 0 for equal directions, 2 for opposite ones, and 1 where the
-# estimate is zero. **Normdiff** is the difference of the two lengths.
+# **L2** is the length of the difference. The **cosine error** is 1 minus the cosine of the angle between the two. Equal directions have 0, opposite ones 2. An
+# estimate of zero has 1. **Normdiff** is the difference of the two lengths.
 #
 # **Stop and guess.** Which of the three explainers has the smallest L2?
 
@@ -171,16 +168,14 @@ assert np.isclose(table.loc["reversed", "normdiff"], 0)
 table.round(3)
 
 # %% [markdown] tags=["slide"]
-# The timid one has. The cosine error does not notice that its estimate is too small. Normdiff does not notice that the direction of *reversed* is wrong. The L2 error of *silent* is exactly the length of the
+# The timid one has. The cosine error does not notice that its estimate is too small, and Normdiff does not notice the wrong direction of *reversed*. The L2 error of *silent* is exactly the length of the
 # effect.
 #
 # ## 2 · What the model really does
 #
-# The effect of one change is the difference of two answers. Take a text $x$ in which a concept has the value $c$, its edit $x_{c \to c'}$, and the model's answer $N(\cdot)$, a probability for each class. The paper's equation 2, in our letters:
+# In a text $x$ a concept has the value $c$; $x_{c \to c'}$ is its edit. A model's answer $N(\cdot)$ has a probability for each class. The effect is the difference of two answers (equation 2):
 #
 # $$\mathrm{ICaCE}_N(x, x_{c \to c'}) = N(x_{c \to c'}) - N(x)$$
-#
-# Nothing is estimated here. `concept_effects.icace` is this equation for all pairs at once.
 
 # %%
 show_source(concept_effects.icace)
@@ -188,7 +183,7 @@ show_source(concept_effects.cosine)
 assert np.allclose(concept_effects.in_stars(effect), -0.8)
 
 # %% [markdown]
-# CaCE is the mean over all pairs of an aspect and a direction. Opposite directions have opposite means, so we keep three of six.
+# Opposite directions have opposite means (CaCE), so we keep three of six.
 
 
 # %%
@@ -236,8 +231,7 @@ cace = cace[[change in forward for change in zip(cace["old"], cace["new"])]]
 print(f"{len(cace)} mean effects")
 
 # %% [markdown]
-# The next table compares CaCE with the change of the readers' stars and, in worlds that we wrote ourselves, with the true effect on stars. Its first
-# columns name the data set and the aspect that changes from Negative to Positive.
+# The table compares these means with the change of the readers' stars and, in the worlds that we wrote, with the true effect. Each aspect changes from Negative to Positive.
 
 # %% tags=["nbval-ignore-output", "slide"]
 label = rating_labels(texts["rating"], n_classes)
@@ -287,18 +281,19 @@ in_words(
 )
 
 # %% [markdown] tags=["slide"]
-# In these worlds the readers' stars follow the true effect. Most of the model's effects are smaller, probably because many words of the test texts do not occur in training. No explainer is involved so far.
+# The readers' stars follow the true effect. Most of the model's effects are smaller, probably because many test words do not occur in training.
 #
 # ## 3 · What two editors agree on
 #
 # ![Two effects, a and b, are 0.40 apart; an answer beside their line has the errors 0.25 and 0.25, in the mean 0.25, and one on the line 0.15 and 0.25, in the mean 0.20, which is half the distance and the least possible.](../../docs/schematics/two_editors.svg)
 #
-# Sometimes two editors made the same change of the same review. The model does not react to both texts alike, but an explainer can give only one answer. For the effects $a$ and $b$ of the two texts and any answer $e$, the triangle inequality says
+# Sometimes two editors made the same change of one review. The model does not react to both texts alike, but an explainer gives only one answer. For the effects $a$ and $b$ of the two texts and any answer $e$, the triangle inequality says
 #
 # $$\tfrac{1}{2}\big(\lVert a - e \rVert + \lVert b - e \rVert\big) \ge \tfrac{1}{2} \lVert a - b \rVert$$
 #
-# So no explainer can have an L2 error below half the distance of the two effects, the `bound`. The whole distance is the *human error*: the second editor's text serves as the explanation of the first. Two
-# edits count as the same change if readers gave both one *label*, or if both editors had one *goal*. In our worlds every edit reaches its goal, so the rows of `goal` repeat those of `label`.
+# So no explainer can have an L2 error below half the distance of the two effects, the `bound`. The whole distance is the *human error*: the second editor's text explains the first.
+#
+# Two edits count as the same change if readers gave both one *label*, or if both editors had one *goal*. Figures use the label, because published edits with one goal often differ in it (stage 1). In our worlds every edit reaches its goal, so the rows repeat.
 
 
 # %% tags=["nbval-ignore-output"]
@@ -345,12 +340,9 @@ in_words(
 )
 
 # %% [markdown]
-# The figures have the distance by *label*, because published edits with one goal often have different labels (stage 1).
-#
 # ## 4 · What else does an edit change?
 #
-# An effect is measured with an edited text, so whatever else the edit changes is counted, too. **Does the edit reach its goal?** The paper says that 99 % of the edits have the majority label that was their goal. In our
-# worlds all of them do.
+# Whatever else an edit changes is counted as its effect. **Does the edit reach its goal?** The paper says that readers confirm the goal of 99 % of the edits.
 
 
 # %% tags=["nbval-ignore-output"]
@@ -374,8 +366,8 @@ in_words(
 )
 
 # %% [markdown]
-# **Does the edit leave the other aspects alone?** Nobody labelled them again. So the aspect classifiers of stage 2 read both texts. The table has the share of predicted values that change. *Others change* is about the other three aspects.
-# The classifiers make mistakes. The rows *nothing* show how many: they compare two editors' texts with the same label.
+# **Does the edit leave the other aspects alone?** Nobody labelled them again, so the aspect classifiers of stage 2 read both texts. *Others change* is the share of predictions about the other three aspects that change. The rows *nothing*
+# compare two editors' texts with the same label: they show how often the classifiers err.
 
 # %% tags=["nbval-ignore-output"]
 spilt = spill_over(texts, pairs, aspects)
@@ -392,13 +384,13 @@ in_words(
 )
 
 # %% [markdown] tags=["slide"]
-# Other aspects change in about 20 % of the values. Where nothing was edited, the classifiers see a change in 16 %. So the classifiers' own mistakes can explain most of these changes.
+# Other aspects change in about 20 % of the values, and in 16 % where nothing was edited. So the classifiers' own mistakes can explain most of these changes.
 #
 # ## 5 · The errors
 #
-# We compare each estimate with the effect on the model. The error of an explainer $\mathcal{E}$ is the mean distance over the set $D$ of all pairs. The paper's equation 3, in our letters, where Dist is one of the three distances of section 1:
+# The error of an explainer $\mathcal{E}$ is its mean distance from the effect on the model over all pairs, $D$ (equation 3). Dist is one of the three distances of section 1:
 #
-# $$\text{ICaCE-Error}_N(\mathcal{E}) = \frac{1}{|D|} \sum_{(x,\, x_{c \to c'}) \in D} \mathrm{Dist}\big(\mathrm{ICaCE}_N(x, x_{c \to c'}),\; \mathcal{E}(x, c')\big)$$
+# $$\text{ICaCE-Error}_N(\mathcal{E}) = \frac{1}{|D|} \sum_{D} \mathrm{Dist}\big(\mathrm{ICaCE}_N(x, x_{c \to c'}),\; \mathcal{E}(x, c')\big)$$
 
 # %%
 show_source(concept_effects.score_estimates)
@@ -406,8 +398,8 @@ scored = concept_effects.score_estimates(answers, predictions)
 print(f"{len(scored)} rows; one for each explainer, model and pair")
 
 # %% [markdown] tags=["slide"]
-# The figure has the mean error over all pairs with a 95 % interval over groups of texts. Vertical lines are **floors**, the errors of simple rules that use no concepts; the pink ones are from section 3. *Zero* answers that nothing changes. *No concept* takes
-# the mean of the model's answers to all train texts and subtracts its answer to this text. *Random* draws a vector. The figure shows one model, in a row for each data set; stage 5 has all models.
+# The figure has the mean errors with 95 % intervals over groups of texts. Vertical lines are **floors**, the errors of simple rules that use no concepts; the pink ones are from section 3. *Zero* answers that nothing changes. *No concept* takes
+# the mean of the model's answers to all train texts and subtracts its answer to this text. *Random* draws a vector. Stage 5 has both models.
 
 # %% tags=["nbval-ignore-output", "slide"]
 by = ["dataset", "model", "explainer", "family"]
@@ -429,11 +421,11 @@ stage.figure("errors", figure)
 _ = stage.table("figure", plotted)
 
 # %% [markdown] tags=["slide"]
-# If an explainer has a larger L2 error than *Zero*, it would be better to assume that nothing changes. *No concept* does not know which aspect is asked about. Still, its cosine error is smaller than that of several methods.
+# An explainer with a larger L2 error than *Zero* is worse than none. *No concept* does not know which aspect is asked about. Still, its cosine error is smaller than that of several methods.
 #
 # ### Direction and size apart
-# L2 measures direction and size together. So we multiply all estimates of an explainer by one number, its *multiplier* (the column `scale`), which stage 3 fitted on pairs of dev. If it is below 1, the
-# estimates were too large on average. The differences that remain are mostly differences of direction.
+# L2 measures direction and size together. So we multiply all estimates of an explainer by one number, the `scale`, fitted on pairs of dev. Below 1 the
+# estimates were too large on average. The differences that remain are mostly of direction.
 
 # %% tags=["nbval-ignore-output"]
 numbers = [name for name in answers if name.startswith("e_")]
@@ -464,10 +456,10 @@ in_words(
 )
 
 # %% [markdown]
-# With its multiplier, Approx has a smaller error than *Zero*. CausaLM, ConceptSHAP and *No concept* stay worse than *Zero* even after scaling. (A multiplier of 0 would give exactly the error of *Zero*. Theirs were fitted on dev, and are too large for the test pairs.)
+# After scaling, Approx has a smaller error than *Zero*. CausaLM, ConceptSHAP and *No concept* stay worse: their numbers, fitted on dev, are too large for the test pairs.
 #
 # ### What the cosine is about
-# *No concept* has a small cosine error. Does it know whether a change is good or bad? We count how often the change in *stars* has the right sign, and the cosine error by kind of pair: from an original to its edit, back, and between two edits.
+# Does *No concept* know whether a change is good or bad? The table has how often its change in *stars* has the right sign. The cosine error is split: from an original to its edit, back, between two edits.
 
 # %% tags=["nbval-ignore-output"]
 sides = ["dataset", "base_id", "counterfactual_id"]
@@ -493,15 +485,13 @@ in_words(
 )
 
 # %% [markdown]
-# *No concept* has the right sign less often than CONEXP and S-Learner. So its small cosine error must have another reason. A model gives most probability to one class. Most changes take some of it away, and *No concept* does nothing else. So does, in part, every method that subtracts
-# the model's answer to the text: Approx, INLP, LEACE, CausaLM and the Causal Proxy Model.
+# **A small cosine error alone does not show that an explainer knows concepts.** *No concept* has the right sign less often than CONEXP (conditional expectation) and S-Learner. A model gives most probability to one class. Most changes take some of it away, and *No concept* does nothing else. So does, in part, every method that subtracts
+# the model's answer to the text, such as Approx and INLP (iterative null-space projection).
 #
-# Two rows need a word. *Zero* never says that the stars rise or fall, so its sign is never right. TCAV uses one direction for a change and for its reverse, so its sign is right about as often as a coin's.
-#
-# **A small cosine error alone does not show that an explainer knows concepts.**
+# *Zero* says nothing about the sign. TCAV (concept activation vectors) uses one direction for a change and its reverse, so its sign is right about as often as a coin's.
 #
 # ### Where two editors made the same change
-# The table has the explainers' errors on the questions of section 3. There the human error was .14 by L2, in this data set. No explainer reaches it: the smallest L2 in the table is .217.
+# On the questions of section 3, the human error was .14 by L2 in this data set. No explainer reaches it: the smallest L2 is .217.
 
 # %% tags=["nbval-ignore-output"]
 tested = texts[texts["split"] == "test"]
@@ -525,8 +515,7 @@ names = ["explainer", *concept_effects.DISTANCES, "questions"]
 in_words(of_first(few), dict(zip(names, names)))
 
 # %% [markdown]
-# ### Other counts
-# All errors above are means over pairs. *Macro* is the mean of the four aspects' means. The difference is small.
+# The errors above are means over pairs. Means over aspects (*macro*) hardly differ:
 
 # %% tags=["nbval-ignore-output"]
 counted = concept_effects.macro(scored, ["dataset", "model", "explainer"]).melt(
@@ -543,7 +532,7 @@ names = {"metric": "macro minus micro", "mean": "mean"}
 in_words(change, names | {"min": "smallest", "max": "largest"})
 
 # %% [markdown]
-# The errors by aspect and direction go to the heat map of stage 5.
+# Stage 5 draws the errors by aspect and direction.
 
 # %% tags=["nbval-ignore-output"]
 directions = (
@@ -558,7 +547,7 @@ print(f"{len(saved)} means of an explainer, an aspect and a direction")
 
 # %% [markdown]
 # ### Does the order hold?
-# Take two changes of one text. After which of them does the model give more stars? The table has the share of such pairs that an explainer orders correctly; guessing gets one half, and so does a tie. (After LIBERTy, arXiv 2601.10700.)
+# After which of two changes of one text does the model give more stars? The table has the share that an explainer orders correctly. A guess counts one half, and so does a tie (after LIBERTy, arXiv 2601.10700).
 
 
 # %% tags=["nbval-ignore-output"]
@@ -594,12 +583,11 @@ in_words(
 )
 
 # %% [markdown] tags=["slide"]
-# CONEXP, which does not read the text, orders changes about as well as methods that do: it knows that praise is better than no mention. *Zero* and *No concept* give one estimate for all changes of a text. Every pair is then a tie, which counts one half, so they get exactly .5 and an interval without width.
+# CONEXP does not read the text, but orders changes about as well as methods that do: praise is better than no mention. *Zero* and *No concept* give one estimate for all changes of a text. Every pair is a tie, so they get exactly .5.
 #
 # ## 6 · The world, the model, the estimate
 #
-# In our own worlds one change has three effects: on the *world* (what the equations say), on the *model* (what the classifier does), and the explainer's *estimate* of the effect on the model.
-# An explainer is judged by its distance from the model. An estimate that is closer to the world than to the model would tell us about restaurants, and not about the model.
+# In our own worlds a change has an effect on the *world* (by the equations) and on the *model*; an explainer *estimates* the latter. An estimate closer to the world than to the model would tell us about restaurants.
 
 # %% tags=["nbval-ignore-output"]
 known, columns = bool(world), [f"world_{k + 1}" for k in range(n_classes)]
@@ -624,7 +612,7 @@ in_words(
 )
 
 # %% [markdown]
-# No estimate is closer to the world than to the model. But those of S-Learner and of the Causal Proxy Model are closer to the world than the model itself is. The next table has the classifiers' distance from the world, and that of *Zero*.
+# No estimate is closer to the world than to the model. But those of S-Learner and of the Causal Proxy Model are closer to the world than the model itself is. Is the model closer than *Zero*?
 
 # %% tags=["nbval-ignore-output"]
 if known:
@@ -651,7 +639,9 @@ in_words(
 )
 
 # %% [markdown]
-# In both worlds the classifiers are only a little closer to the true effects than *Zero* is. What does confounding do to explainers? The figure shows it for the change from Negative to Positive. Its title is about the left panel, the confounded world.
+# Yes, but only a little.
+#
+# What does confounding do to explainers? The figure shows the change from Negative to Positive. Its title is about the left panel, the confounded world.
 
 
 # %% tags=["nbval-ignore-output", "slide"]
@@ -701,7 +691,7 @@ if known:
     stage.figure("three_effects", figure)
 
 # %% [markdown] tags=["slide"]
-# In the confounded world CONEXP gives each aspect credit for the others that go with it. The last column of the table is CONEXP's effect divided by the model's. It exceeds 1 in the independent world, too (see *What could be wrong*), but less.
+# There CONEXP gives each aspect credit for the others that go with it. The last column is its effect divided by the model's. It exceeds 1 in the independent world, too, but less.
 
 # %% tags=["nbval-ignore-output"]
 inflated = told.pivot_table(index=["dataset", "aspect"], columns="who", values="stars")
@@ -717,7 +707,7 @@ names = ["dataset", "aspect", "the world", "the model", "CONEXP", "S-Learner", "
 in_words(shown, {name: name for name in names}) if "ratio" in shown else shown
 
 # %% [markdown]
-# The next cell requires a larger ratio where aspects are confounded.
+# The next cell requires this order of the ratios.
 
 # %%
 both_worlds = {"confounded", "independent"} <= set(told["dataset"])
@@ -731,7 +721,7 @@ if scale == "small" and "CONEXP" in inflated and both_worlds:
 # %% [markdown]
 # ## 7 · Control
 #
-# We shuffle the estimates of each explainer among the pairs. The cosine error must then be near 1, as for a random direction.
+# If we shuffle an explainer's estimates among the pairs, its cosine error must be near 1, as for a random direction.
 
 # %% tags=["nbval-ignore-output"]
 generator = np.random.default_rng(seed)
@@ -777,10 +767,10 @@ shown = control[control["explainer"].isin(well_known)].round(2)
 in_words(shown, {"explainer": "cosine error", "own": "own", "shuffled": "shuffled"})
 
 # %% [markdown]
-# ## 8 · Pairwise comparisons
+# ## 8 · Comparisons and claims
 #
-# Is one explainer better than another, or does it only look so on these texts? All explainers answer the same questions, so we compare their L2 errors question by question. A comparison is *ranked* if its interval excludes zero, the corrected test agrees,
-# and the difference exceeds the smallest one that so many texts can show. The encoder has 45 comparisons of ten explainers. The BiLSTM has 36 of nine, because the Causal Proxy Model can explain encoders only.
+# Is one explainer better than another? All answer the same questions, so we compare their L2 errors question by question. A comparison is *ranked* if its interval excludes zero, the corrected test agrees,
+# and so many texts can show a difference of its size. The Causal Proxy Model can explain encoders only, so the BiLSTM, a recurrent network that reads both ways, has fewer comparisons.
 
 # %% tags=["nbval-ignore-output"]
 is_chosen = scored["explainer"].isin(compared) | scored["family"].eq("outside")
@@ -806,10 +796,7 @@ in_words(
 )
 
 # %% [markdown]
-# ## 9 · The paper's claims
-#
-# The claims were written to `material/claims.yaml` before the run, each with a *smallest effect of interest*: a smaller difference counts as none. They are about the published data, so our own texts have no verdicts: the comparisons that the next cell counts are all *not run*. If a model was fine-tuned only once,
-# the verdict is *undecided*.
+# The paper's claims were written to `material/claims.yaml` before the run, each with a *smallest effect of interest*: a smaller difference counts as none. They are about the published data, so here all are *not run*. With one fine-tuning run a verdict is *undecided*.
 
 # %%
 registered = stats.read_claims(material("cebab") / "claims.yaml")
@@ -845,7 +832,7 @@ _ = stage.table("contrasts", pd.concat(parts, ignore_index=True))
 print(f"{len(claims)} claims, {sum(map(len, parts))} comparisons")
 
 # %% [markdown]
-# The paper's Table 4 has twelve numbers about BERT. They become rows of the table of claims, without a verdict where another encoder was used. At scale small no row has one.
+# The paper's Table 4 has twelve numbers about BERT. They get no verdict here.
 
 # %%
 table_4 = printed[printed["source"] == "CEBaB, Table 4"]
@@ -894,7 +881,7 @@ print(f"{len(table)} rows in the table of claims")
 #
 # - **One fine-tuning run per model** at scale small: the intervals are over texts only.
 # - **Explainers are fitted on train texts**, where a model is surer than on test texts. So S-Learner and CONEXP overstate effects.
-# - **CausaLM and the Causal Proxy Model are trained briefly here.** A poor rank says little about the methods at full size.
+# - **CausaLM and the Causal Proxy Model are trained briefly here.** A poor rank says little about them at full size.
 #
 # ## Try it
 #
@@ -909,7 +896,7 @@ stage.close(globals())
 # %% [markdown]
 # ## Hand-over
 #
-# [05_figures](05_figures.ipynb) draws the figures from these tables, each with its claim and its verdict.
+# [05_figures](05_figures.ipynb) draws these tables, each with its claim and verdict.
 
 # %% [markdown] tags=["exercise"]
 # ## Exercises

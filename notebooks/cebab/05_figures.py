@@ -25,7 +25,7 @@
 # - **Most explainers beat "nothing changes" where a change matters much, and lose to it where it matters little**
 #   ([heat map](../../outputs/reference/cebab/cpu/05_figures/heat_map.png)).
 #
-# These results are from the run at scale `cpu`: the published reviews, a small encoder and a BiLSTM in the place of BERT, five fine-tuning runs each. Its figures and verdicts
+# A small encoder and a recurrent network that reads both ways (BiLSTM) stand in for BERT, with five fine-tuning runs each. These results are from the run at scale `cpu`, on the published reviews. Its figures and verdicts
 # are on [the results page](../../outputs/reference/cebab/cpu/05_figures.ipynb).
 
 # %% [markdown] tags=["slide"]
@@ -98,11 +98,13 @@ print(", ".join(f"{name} {len(table)}" for name, table in tables.items()))
 # Lower errors are better everywhere. There are three measures ([stage 4](04_metrics.ipynb) defines them). **L2** compares the whole effect on the class probabilities, the **cosine** only
 # its direction, and **normdiff** only its size.
 #
+# ![Two arrows from one point, the true effect and an estimate, and three errors: L2 is the distance of their tips, the cosine error looks at the angle alone, and Normdiff at the lengths.](../../docs/schematics/errors_of_an_effect.svg)
+#
 # A **floor** is the error of a simple rule that uses no concepts. There are three. *Zero* answers that nothing changes. *No concept* takes the mean of the model's answers to all train texts and subtracts its answer to this text. *Random* draws a vector.
 #
 # ## Figure 2 · Which explainer is nearest to the model?
 #
-# The paper says in its section 6 that approximate counterfactuals (*Approx*) are best at direction and size. It also says that INLP, which erases a concept from the model's vectors, has the same cosine error as Approx.
+# The paper says in its section 6 that approximate counterfactuals (*Approx*) are best at direction and size. It also says that INLP (iterative null-space projection), which erases a concept from the model's vectors, has the same cosine error as Approx.
 #
 # A mark is the mean error over all pairs. The floors are vertical lines. The pink dotted line is the human error: a second editor's text is used as the explanation. No explainer can have an L2 error below half of it (stage 4), which is the
 # solid pink line. Both pink lines are about the few questions for which two editors made the same change. So compare them with the marks only roughly. The figure shows the first data set.
@@ -124,7 +126,7 @@ _ = stage.table("figure_2", errors[list(plotted)])
 # | Approx is the best method | fails<!-- cebab/cpu/04_metrics/claims[id=approx_best_L2].verdict --> | partly<!-- cebab/cpu/04_metrics/claims[id=approx_best_cosine].verdict --> | partly<!-- cebab/cpu/04_metrics/claims[id=approx_best_normdiff].verdict --> |
 # | most methods cannot beat Approx | fails<!-- cebab/cpu/04_metrics/claims[id=most_methods_cannot_beat_the_baseline].verdict --> | partly<!-- cebab/cpu/04_metrics/claims[id=most_methods_cannot_beat_the_baseline_cosine].verdict --> | holds<!-- cebab/cpu/04_metrics/claims[id=most_methods_cannot_beat_the_baseline_normdiff].verdict --> |
 # | INLP ties with Approx | | fails<!-- cebab/cpu/04_metrics/claims[id=inlp_ties_on_cosine].verdict --> | |
-# | S-Learner, which knows the labels, beats CONEXP | partly<!-- cebab/cpu/04_metrics/claims[id=labels_help_beyond_direction].verdict --> | | |
+# | S-Learner, which knows the labels, beats CONEXP (conditional expectation) | partly<!-- cebab/cpu/04_metrics/claims[id=labels_help_beyond_direction].verdict --> | | |
 
 # %%
 verdicts(
@@ -235,7 +237,7 @@ stage.figure("heat_map", figure, formats)
 _ = stage.table("heat_map", plotted)
 
 # %% [markdown] tags=["slide"]
-# Explainers with large estimates, such as Approx, are red where the model's answer hardly changes. Explainers with estimates near zero, such as TCAV, are pale everywhere: their error is about that of *Zero*.
+# Explainers with large estimates, such as Approx, are red where the model's answer hardly changes. Explainers with estimates near zero, such as TCAV (concept activation vectors), are pale everywhere: their error is about that of *Zero*.
 #
 # ## Table 4 · What does the model itself do?
 #
@@ -262,7 +264,7 @@ in_words(
 #
 # ## The world, the model, the estimate
 #
-# In a world whose equations we wrote, we can distinguish three effects: what a change does to the readers, what it does to the model, and what an explainer says about the model. This is possible only at scale `small`.
+# In a world whose equations we wrote, we can distinguish three effects. These are what a change does to the readers, what it does to the model, and what an explainer says. This is possible only at scale `small`.
 # [Stage 4, section 6](04_metrics.ipynb) has the figure. The next cell saves its table with the others; for the published reviews it is empty.
 
 # %%

@@ -693,7 +693,6 @@ print(f"{len(verdicts)} verdicts: {found}")
 # ## Try it
 #
 # - Set `rows = "all"`. Which methods lose most, and is that what v1 reports about misclassified sentences?
-#
 
 # %%
 _ = stage.close(globals())

@@ -29,7 +29,7 @@
 #
 # GECOBench (arXiv 2406.11547) suspects that explanations depend on *what was trained*. A pretrained model brings habits from the text
 # that it was trained on. If only its last layer learns the task, all of them stay. So the paper trains one task in several
-# ways, from "change nothing" to "train everything from scratch", and explains every model. This notebook trains these models.
+# ways, from "change nothing" to "train everything from scratch", and explains every model.
 
 # %% [markdown] tags=["slide"]
 # ## You will see
@@ -180,7 +180,7 @@ show_table(
 #
 # The subject of the main clause is *she*, so the class is F. **Stop and guess:**
 #
-# 1. What does a model read? We expect a mark in front (`[CLS]`), a mark at the end (`[SEP]`), one token for each common word, and
+# 1. What does a model read? We expect a mark in front and one at the end ([`[CLS]`, `[SEP]`](../../docs/glossary.md)), one token for each common word, and
 #    several for *wholeheartedly*.
 # 2. What would a rule answer that looks at the first pronoun only? *He*, so M, and that is wrong.
 
@@ -194,8 +194,7 @@ for token, word in zip(reader.tokenizer.convert_ids_to_tokens(encoded.ids), word
     print(f"{token:<12}{word}")
 
 # %% [markdown]
-# As expected. The next cell checks that the model can also be run from its *word embeddings*. Explanations ask how the score
-# changes with the embeddings, so this second way must give the same scores as the usual one.
+# As expected. Explanations ask how the score changes with the *word embeddings*. So the model must give the same scores when it is run from them:
 
 # %%
 assert set(words) - {""} == set(example)
@@ -571,7 +570,7 @@ columns += ["train_accuracy", "accuracy_hard", "n_hard", "paper", "paper_sd", "m
 accuracy = accuracy[columns].reset_index(drop=True)
 
 # %% [markdown]
-# The models are ordered from *zero-shot*, where nothing is trained, to the attention layer, which is trained from scratch. A table of *subject only* comes first:
+# The models are ordered from *zero-shot*, where nothing is trained, to the attention layer. A table of *subject only* comes first:
 
 # %% tags=["nbval-ignore-output", "slide"]
 shown = accuracy[accuracy["dataset"].isin(datasets)]
@@ -621,12 +620,12 @@ show_table(
 # Where all gendered words change, every trained model is nearly always right, and so is the rule. So accuracy cannot show whether a model reads more than pronouns.
 # For *subject only* it can. *Zero-shot* and *head only* are below the rule. Training the embeddings lifts a model far above *head only*. *Everything* is best, and leads most on hard rows.
 #
-# Mind the intervals: with few base sentences, neighbours such as *head + new embeddings* and *head + embeddings* cannot be told apart. The paper's *head only* is far above ours, with a
+# With few base sentences, neighbours such as *head + new embeddings* and *head + embeddings* cannot be told apart. The paper's *head only* is far above ours, with a
 # larger encoder and other sentences.
 #
 # ## 7 · Controls
 #
-# Could a mistake in our code make any model look good? Two models *must* fail: *head only* trained on shuffled labels, and the
+# Two models *must* fail: *head only* trained on shuffled labels, and the
 # attention layer with a learning rate of zero. Both should be near one in three.
 
 # %% tags=["nbval-ignore-output"]
@@ -654,7 +653,7 @@ show_table(
 )
 
 # %% [markdown]
-# Near chance, as they should be. The next cell asserts that every trained model is far above them.
+# Near chance, as they should be. Every trained model must be far above them:
 
 # %%
 ours, best = (
@@ -688,8 +687,6 @@ if scale in ("small", "cpu"):
 # - Give `dropout` 0.1. Only the parts that learn drop activations.
 # - Set `encoder` to the folder of a RoBERTa, XLNet or GPT-2 that you have.
 # - Add a scheme to `SCHEMES`: encoder `re-initialised`, embeddings `fixed`. Is a random encoder of any use?
-#
-# Exercises with checks: [page](../../docs/course/exercises/geco.md#02-training).
 
 # %%
 show_table(stage.close(globals()), {"file": "file", "rows": "rows"})
@@ -698,7 +695,7 @@ show_table(stage.close(globals()), {"file": "file", "rows": "rows"})
 # ## Hand-over
 #
 # The models and their predictions are in this stage's folder. [03_attribution](03_attribution.ipynb) asks eight methods which words made
-# each model decide. [04_metrics](04_metrics.ipynb) compares the answers with the words that were altered.
+# each model decide.
 
 # %% [markdown] tags=["exercise"]
 # ## Exercises

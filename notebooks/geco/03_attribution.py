@@ -22,7 +22,7 @@
 #   .81<!-- geco/cpu/03_attribution/sample_sizes[dataset=D_A, scheme=CEf, method=Kernel SHAP, n_samples=1000].MA -->, with 100 samples
 #   .54<!-- geco/cpu/03_attribution/sample_sizes[dataset=D_A, scheme=CEf, method=Kernel SHAP, n_samples=100].MA --> (six rows, a BERT whose head and embeddings were
 #   fine-tuned). The released code takes 25 samples, and 100 samples for LIME. [Table](../../outputs/reference/geco/cpu/03_attribution/sample_sizes.csv)
-# - **The baseline can decide the explanation.** A baseline is the input that stands for "no word", usually padding. With mask tokens in its place, the order of the
+# - **The baseline can decide the explanation.** It is the input that stands for "no word", usually padding. With mask tokens in its place, the order of the
 #   words by Integrated Gradients correlates only
 #   .30<!-- geco/cpu/03_attribution/choices[method=Integrated Gradients, choice=baseline, value=mask].rank --> with the usual order (twelve rows, *head only* on *subject only*).
 #   [Table](../../outputs/reference/geco/cpu/03_attribution/choices.csv)
@@ -38,7 +38,7 @@
 # ## You will see
 #
 # - one sentence explained by eight methods and four rules;
-# - three of the methods in full, each checked by a second computation;
+# - three methods in full, each checked by a second computation;
 # - how much depends on choices beside the method.
 #
 # **You can then** compute four attributions of a small model by hand, write Shapley values, and check that scores add
@@ -73,7 +73,7 @@ from lib.studies.geco import units as explaining
 # ## Settings
 #
 # `schemes` says how the models were trained: zero-shot (ZS), head only (C), head + new embeddings (CE), head + embeddings (CEf), everything (CEfAf), one attention layer (OLA-CEA).
-# `methods` has eight methods and four floors. To save time, three lists leave methods out for some models.
+# `methods` has eight methods and four *floors*: rules that see no model.
 #
 # `explained` names the number that a method explains: the *logit* of a class (before the softmax) or its
 # *probability*. Most methods return a vector per word piece; `aggregation` says how one number is made of it.
@@ -158,10 +158,8 @@ explanation_files = []  # explanations made elsewhere, Parquet (section 7)
 
 # %% [markdown]
 # In equations $\mathbf{x}$ are the word embeddings of a sentence, and $\mathbf{x}'$ the **baseline**: the same with every word piece replaced by padding. $f$ is the number that is
-# explained, and $s_t$ the score of a token.
-#
-# A *token* is what the model reads: a word, a *piece* of a rare word, or a special token (CLS in front, SEP at the end). An *embedding* is the list
-# of numbers that stands for a token. A *gradient* says how fast $f$ rises when a number of the input rises a little.
+# explained, and $s_t$ the score of a token: a word, a *piece* of a rare word, or a special token
+# ([CLS in front, SEP at the end](../../docs/glossary.md)).
 
 # %%
 seeds.set_up(seed, n_threads)
@@ -189,7 +187,7 @@ for name in datasets:
 # %% [markdown] tags=["slide"]
 # ## 1 · By hand, with a model of four numbers
 #
-# We start with a model that is easy to understand. It reads two words of two numbers each:
+# This model reads two words of two numbers each:
 #
 # $$f = \sum_{\text{words}} (x_1 - x_2), \qquad \textit{she} = (2, 1),\quad \textit{sings} = (0, 3),\quad \text{padding} = (1, 0)$$
 #
@@ -232,7 +230,7 @@ for method, expected in by_hand.items():
 # %% [markdown] tags=["slide"]
 # ## 2 · One sentence, eight methods
 #
-# Now real models. The next cell plans the *parts* of the run: one method on one model each. A misspelt name stops it here, and not after an hour.
+# Now real models. The next cell plans the *parts* of the run, one method on one model each. A misspelt name stops it here.
 
 # %%
 numbers = {
@@ -299,8 +297,7 @@ for unit in of_example:
 columns = {name: columns[name] for name in methods}
 
 # %% [markdown] tags=["slide"]
-# The scores of a method are divided by the sum of their absolute values. Orange speaks for the female form, violet against it. The last four rows are
-# **floors**: rules that see no model.
+# The scores of a method are divided by the sum of their absolute values. Orange speaks for the female form, violet against it.
 
 # %% tags=["nbval-ignore-output", "slide"]
 table = pd.DataFrame({"word": words, "ground_truth": truth, **columns})
@@ -327,16 +324,18 @@ figure, _ = plots.plot_words(
 stage.figure("side_by_side", figure)
 
 # %% [markdown] tags=["slide"]
-# The prediction holds for Integrated Gradients and Gradient SHAP. LIME finds both pronouns, but also rewards *spend*. Kernel SHAP, with few samples, gives *spend* most, and Input x Gradient *loves*.
-# Saliency and Guided Backprop have no signs, and give *loves* a share. By DeepLift, *She* and *her* speak against the female form. [An appendix](appendix_gradients.ipynb) shows why.
+# The prediction holds for Integrated Gradients and Gradient SHAP. LIME also rewards *spend*, and Kernel SHAP gives it most. Input x Gradient gives *loves* most.
+# By DeepLift, *She* and *her* even speak against the female form ([why](appendix_gradients.ipynb)). Saliency and Guided Backprop have no signs.
 #
-# ## 3 · Input x Gradient
+# ## Three methods in full
+#
+# ### 3 · Input x Gradient
 #
 # Multiply every number of the input by the gradient of the score, and add up what belongs to one token (Shrikumar et al. 2017):
 #
 # $$s_t = \sum_h x_{th}\, \frac{\partial f}{\partial x_{th}}(\mathbf{x})$$
 #
-# If the model were linear without a constant, these scores would add up to $f$. Our definition calls the library captum:
+# Our definition calls the library captum:
 
 # %%
 notebooks.show_source(captum_route.input_x_gradient)
@@ -358,9 +357,9 @@ print(
 )
 
 # %% [markdown] tags=["slide"]
-# The two extra tokens are CLS and SEP. Their scores are dropped, and a word of several pieces gets the sum of its pieces.
+# The scores of the two special tokens are dropped. A word of several pieces gets the sum of its pieces.
 #
-# ## 4 · Integrated Gradients
+# ### 4 · Integrated Gradients
 #
 # ![The score on the way from an empty sentence to the real one rises by 1.00. The slopes at the middle of 3 equal steps, laid end to end, reach 1.34. The gap is +0.34; more steps make it smaller.](../../docs/schematics/integrated_gradients.svg)
 #
@@ -398,20 +397,20 @@ added = {"n_steps": gaps.keys(), "rise": rise, "delta": gaps.values()}
 stage.table("completeness", pd.DataFrame(added)).set_index("n_steps")
 
 # %% [markdown] tags=["slide"]
-# With few points the gap can be large, because the probability of this model jumps from almost 0 to almost 1 on a small part of the path. So we
+# With few points the gap can be large: the probability jumps from almost 0 to almost 1 on a small part of the path. So we
 # store delta with every explanation.
 #
-# ## 5 · Kernel SHAP
+# ### 5 · Kernel SHAP
 #
 # The third idea needs no gradient: take words away, and share out the change of the answer. The **Shapley value** of a token is its contribution to $f$, averaged over
-# all orders in which the tokens can arrive. Kernel SHAP (Lundberg and Lee 2017) estimates it. It draws some sets of present tokens, replaces the
+# all orders in which the tokens can arrive. Kernel SHAP (Lundberg and Lee 2017) draws some sets of present tokens, replaces the
 # others by padding, and fits a weighted linear model. Its coefficients approach the Shapley values.
 
 # %%
 notebooks.show_source(captum_route.kernel_shap)
 
 # %% [markdown]
-# Five words have only 120 orders. So here we can compute the definition itself, and compare:
+# Five words have only 120 orders, so we can compute the definition itself:
 
 # %% tags=["nbval-ignore-output"]
 short = ["She", "loves", "her", "cat", "."]
@@ -443,8 +442,8 @@ compared = pd.DataFrame({"token": pieces, "exact": exact, **by_samples})
 stage.table("shapley", compared).set_index("token")
 
 # %% [markdown]
-# With 25 samples, as in the released code, Kernel SHAP gives the two pronouns the largest scores, but not the right ones. With a thousand they are close. An average sentence has more than
-# twenty tokens, so there 25 samples are hardly more than the coefficients to be fitted.
+# With 25 samples, as in the released code, the two pronouns have the largest scores, but not the right ones. With a thousand they are close. An average sentence has more than
+# twenty tokens, so 25 samples are hardly more than the coefficients to be fitted.
 #
 # ## 6 · The other methods
 #
@@ -461,13 +460,13 @@ stage.table("shapley", compared).set_index("token")
 # | Pattern Variant | how closely the word goes with the class in the training texts | floor, GECOBench 3.3.2; [Haufe et al. 2014](https://doi.org/10.1016/j.neuroimage.2013.10.067) |
 # | First pronoun, Pronoun list | everything on the first pronoun, or on all pronouns | floors of ours |
 #
-# [The parameter file of the paper](../../params/geco/paper.yaml) lists where ours differ from the released code. Its LIME, for example, searches a word by its letters, so it finds *he* in *the*, and explains the male class in every row.
+# [The parameter file of the paper](../../params/geco/paper.yaml) lists where ours differ from the released code. Its LIME, for example, finds *he* in *the*, and explains the male class in every row.
 # Ours works on positions, and explains the class of the row.
 #
 # ## 7 · The full run
 #
-# Every model is explained on the same base sentences of the test part, in all forms, and for the class that the row really has. The output counts explanations, and how many
-# different data sets, schemes, methods and rows they are of.
+# Every model is explained on the same base sentences of the test part, in all forms, and for the class that the row really has.
+# To save time, three lists of the settings leave methods out for some models.
 
 # %%
 theirs = explaining.read_foreign(stage, explanation_files, plan)
@@ -484,8 +483,7 @@ print(f"{len(explanations)} explanations, {sum(map(len, theirs))} made elsewhere
 counts.rename("different").to_frame().T
 
 # %% [markdown]
-# Explanations *made elsewhere*, a Parquet file with the same columns (`attribution.SCHEMA`), can be
-# named in `explanation_files`. How concentrated are the explanations, and do they add up?
+# Explanations *made elsewhere* can be added (`explanation_files`: Parquet, with the columns of `attribution.SCHEMA`). How concentrated are the explanations, and do they add up?
 
 # %% tags=["nbval-ignore-output"]
 sizes = explanations["scores"].map(
@@ -506,8 +504,8 @@ _ = stage.table("overview", overview.reset_index())
 overview.loc[datasets[0]].round(2).astype(object).fillna("")
 
 # %% [markdown] tags=["slide"]
-# `largest_word` is the median share of the word with the largest score. `gap` is the median size of delta, as a share of what is explained; one explanation in ten exceeds the last column. The median gap
-# of Integrated Gradients is almost zero, that of DeepLift almost a half. Others store no delta. A concentrated explanation need not be right: *First pronoun* has everything on one word.
+# `largest_word` is the median share of the word with the largest score; a concentrated explanation need not be right. `gap` is the median size of delta, as a share of what is explained; one explanation in ten exceeds the last column.
+# It is almost zero for Integrated Gradients, and almost a half for DeepLift. Empty cells: no delta is stored.
 #
 # ## 8 · How much is a matter of choice?
 #
@@ -534,9 +532,8 @@ moved.pivot(index="method", columns=["choice", "value"], values="rank")
 
 # %% [markdown]
 # Saliency and Input x Gradient use no baseline, so nothing changes for them. For the other methods the baseline changes the order of the words more than the function does.
-# The released code makes such choices differently for different methods. So a difference between two of them can come from the choice alone.
 #
-# The number of samples is a choice, too. LIME and Kernel SHAP run once more with each of `sample_sizes`. Here it is empty; our first finding is of scale `cpu`.
+# The number of samples is a choice, too. LIME and Kernel SHAP run once more with each of `sample_sizes`: none here, some in our first finding.
 
 # %% tags=["nbval-ignore-output"]
 sampling = [name for name in ("LIME", "Kernel SHAP") if name in methods]
@@ -558,8 +555,8 @@ table = stage.table("sample_sizes", pd.DataFrame(lines, columns=columns))
 print(f"{len(table)} runs with other numbers of samples")
 
 # %% [markdown]
-# How many samples are enough? Both methods can say how far a share may still be off: they leave out an eighth of the draws at a time (a *jackknife*), and look how far the shares move.
-# So we draw until this error is below `tolerance`, or `most_samples` is reached. A sentence with few subsets of words is computed from all of them. One form of each base sentence, beside the usual number of samples:
+# How many samples are enough? Leave out an eighth of the draws at a time (a *jackknife*): how far the shares then move is an estimate of their error.
+# We draw until this error is below `tolerance`, or `most_samples` is reached. A sentence with few subsets of words is computed from all of them. One form of each base sentence:
 
 # %% tags=["nbval-ignore-output"]
 there = trained.query("dataset in @converged_datasets")
@@ -579,8 +576,8 @@ columns = ["scheme", "method", "samples", "most_samples", "reached", "MA_usual",
 stage.table("converged", summary)[["dataset", *columns]]
 
 # %% [markdown]
-# `samples` is the median over rows, and `reached` the share of rows whose error is small enough. `MA_usual` is the mass accuracy with the usual number of samples, and `MA` that after convergence.
-# On these two sentences it is about twice as high: with few samples a large part of both explanations is noise.
+# `samples` is the median over rows, and `reached` the share of rows whose error is small enough. `MA` is the mass accuracy then, and `MA_usual` that with the usual number of samples.
+# On these two sentences it about doubles: with few samples a large part of both explanations is noise.
 
 # %% [markdown] tags=["slide"]
 # ## 9 · Controls
@@ -612,12 +609,12 @@ controls["method"] = [shown.method, shown.method, "Uniform random"]
 stage.table("controls", controls).set_index("model")
 
 # %% [markdown] tags=["slide"]
-# Before training the explanation is no better than noise: it explains the answer of the head.
+# Before training the explanation is no better than noise.
 #
 # ## What could be wrong
 #
 # - **The baseline.** Padding stands for "no word", but the model has never read a sentence of padding.
-# - **The function.** Near 1 a probability hardly rises, and a logit does. The paper mixes both, and so do we.
+# - **The function.** Near 1 a probability hardly rises, and a logit does. The paper mixes both, and so do we. So two methods can differ by this choice alone.
 #
 # ## Try it
 #
@@ -631,7 +628,7 @@ _ = stage.close(globals())
 # %% [markdown]
 # ## Hand-over
 #
-# [04_metrics](04_metrics.ipynb) asks which of these explanations point at the words that were changed, and how sure we can be.
+# [04_metrics](04_metrics.ipynb) asks which of these explanations point at the words that were changed.
 
 # %% [markdown] tags=["exercise"]
 # ## Exercises

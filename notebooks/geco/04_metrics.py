@@ -16,8 +16,6 @@
 # [Start here](../00_start_here.ipynb) · before: [03_attribution](03_attribution.ipynb) · next: [05_figures](05_figures.ipynb) ·
 # [glossary](../../docs/glossary.md)
 #
-# Mass accuracy is defined in section 3.3.3 of the paper; section 4 has its results.
-#
 # ## What we found
 #
 # - **A rule that never looks at the model scores higher than every method.** The rule *First pronoun* puts
@@ -37,9 +35,9 @@
 # %% [markdown] tags=["slide"]
 # ## You will see
 #
-# - how one number tells where an explanation lies, and what it forgives;
+# - what mass accuracy measures, and what it forgives;
 # - how well rules do that look at no model;
-# - which claims a run can judge, and why others stay open.
+# - which claims a run can judge.
 #
 # **You can then** compute mass accuracy and recall, read them beside floors, and choose what a bootstrap resamples.
 # **You need** [stage 3](03_attribution.ipynb), and what an interval is. **Time:** 20 minutes to read, a minute to
@@ -67,8 +65,6 @@ from lib.studies.geco.convergence import to_be_judged
 
 # %% [markdown]
 # ## Settings
-#
-# `rows` says which explained rows count (section 3).
 
 # %% tags=["parameters"]
 scale = "small"  # which settings: small, cpu or paper; names the output folder
@@ -82,7 +78,7 @@ n_bootstrap = 1000  # resamples per interval
 alpha = 0.05  # level of the tests; the intervals have 1 - alpha
 
 # %% [markdown]
-# A *transfer scheme* says which parts of a model learn: nothing (*zero-shot*, ZS), *head only* (C), *head + new embeddings* (CE), *head + embeddings* (CEf), *everything* (CEfAf), or *one attention layer* from scratch (OLA-CEA).
+# The models are named after the parts that were trained ([stage 2](02_training.ipynb)).
 # A *base sentence* is a sentence before its three forms are made. A **floor** is the score of a rule that never looks at the model.
 
 # %%
@@ -108,14 +104,14 @@ n_rows = {name: len(data[name, "test"]) for name in names}
 pd.DataFrame({"test rows": n_rows, "explained": n_explained}).fillna(0).astype(int)
 
 # %% [markdown] tags=["slide"]
-# No model was trained on these rows. In D_A all gendered words were changed, in D_S (*subject only*) only those about the subject. Data sets with `binary` in their name have two
+# In D_A all gendered words were changed, in D_S (*subject only*) only those about the subject. The `binary` data sets have two
 # forms, and no explanations.
 #
 # ## 1 · One example by hand
 #
-# Take the paper's own sentence, with an explanation that we make up. *She*, *loves* and *her* differ between its forms, so they are the ground truth.
+# Take the paper's own sentence, with an explanation that we make up. *She*, *loves* and *her* differ between its forms: the ground truth.
 #
-# **Stop and guess.** Without their signs the scores sum to 10, and 8 of the 10 lie on the ground truth. So the share is .8. The word *spend* has
+# **Stop and guess.** Without their signs the scores sum to 10, and the share on the ground truth is .8. The word *spend* has
 # the score -1. Is the share higher or lower than with a score of 0?
 
 # %%
@@ -129,7 +125,7 @@ pd.DataFrame(by_hand, index=words)
 # It is lower. The sign is dropped, so *spend* takes a tenth. With a score of 0, the share would be 8/9.
 #
 # **Mass accuracy** (the paper, section 3.3.3) is this share. Make the attributions $s_j$ positive, let them sum to one, and add up those of words with
-# ground truth $h_j = 1$. In the code $s_j$ is `size`, before it is divided by the sum, and $h_j$ is `truth`:
+# ground truth $h_j = 1$. In the code $h_j$ is `truth`, and $s_j$ is `size`, not yet divided:
 #
 # $$\mathrm{MA}(\mathbf{h}, \mathbf{s}) = \sum_j s_j h_j, \qquad s_j \ge 0,\quad \sum_j s_j = 1 \qquad (3)$$
 
@@ -140,16 +136,14 @@ assert np.isclose(metrics.mass_accuracy([0.9, 0, 0, 0.1], [1, 1, 0, 0]), 0.9)
 assert np.isclose(metrics.mass_accuracy([-7 * s for s in scores], mask), 0.8)
 
 # %% [markdown] tags=["slide"]
-# The asserts check our value, the paper's example, and that signs and scale do not matter.
-#
 # ## 2 · What does mass accuracy not see?
 #
-# It forgives words that are missed, because a model may need only some of the changed words. All attribution on *She* would give 1. We therefore
-# add a **recall**: the share of changed words whose attribution is above the sentence's average. *She* and *her* are above it, and *loves* is not. So the
+# It forgives words that are missed, because a model may need only some of the changed words. All attribution on *She* would give 1. So we
+# add a **recall**: the share of changed words whose attribution is above the sentence's average. Here *loves* is not above it, and the
 # recall is 2/3.
 #
 # Random scores reach the share of changed words, here .3, and D_A has
-# more of them than D_S. On a second scale random scores have 0, and the best explanation 1:
+# more of them than D_S. On a second scale random scores have a mean of 0, and the best explanation has 1:
 #
 # $$\mathrm{MA}_{\mathrm{chance\ normalised}} = \frac{\mathrm{MA} - \mathrm{share}}{1 - \mathrm{share}}$$
 
@@ -163,17 +157,15 @@ noise = metrics.mass_accuracy(random_scores, np.tile(mask, (20000, 1)))
 assert abs(normalised(noise, share).mean()) < 0.01
 
 # %% [markdown]
-# The last lines check that random explanations have a mean of 0 on the second scale.
-#
 # **Relative mass accuracy** (equation 4) divides by the mass accuracy of the zero-shot model on the same row. We report the median
-# over rows, because single rows with a tiny denominator would decide a mean.
+# over rows: a few tiny denominators would decide a mean.
 #
-# **Do the changed words come first?** Four more measures ask this:
+# **Do the changed words come first?**
 #
 # - *area under the ROC curve*: how often does a changed word rank above another word?
 # - *average precision*: what share of the words down to a changed word is changed, on average?
 # - *top-k precision*: what share of the first $k$ words is changed, if $k$ words were changed?
-# - *precision at half specificity*: what share is changed, if the threshold leaves out more than half of the other words?
+# - *precision at half specificity*: what share is changed, above a threshold that leaves out more than half of the other words?
 
 # %%
 mass, of_zero_shot = np.array([0.8, 0.4, 0.2, 0.4]), np.array([0.4, 0.4, 0.4, 0.0])
@@ -188,11 +180,11 @@ measures |= {"precision_at_specificity": "precision at half specificity"}
 of_example.rename(index=measures)
 
 # %% [markdown]
-# *She* and *her* come first. *Loves*, *spend* and *cat* tie for the third place, so the top-k precision is (1 + 1 + 1/3) / 3.
+# *Loves*, *spend* and *cat* tie for the third place, so the top-k precision is (1 + 1 + 1/3) / 3.
 #
-# ## 3 · Which words and which rows count?
+# ## 3 · Which words, rows and models count?
 #
-# **Words.** GECO marks a word that differs between *any* two forms. So the verb of *They love* makes *loves* ground truth in
+# **Words.** GECO marks a word that differs between *any* two forms. So *They love* makes *loves* ground truth in
 # *She loves*, although it does not tell *She* from *He*. We compute everything twice: with GECO's mask (`union`), and without words that are the
 # same in the female and the male form (`no_verbs`).
 
@@ -223,7 +215,7 @@ marked.assign(share=(1 - marked["no_verbs"] / marked["union"]).round(3)).rename(
 )
 
 # %% [markdown]
-# Such verbs (*only in union*, as a share) are a large part of the mask. A method that gives them nothing loses points under `union`.
+# Such verbs are a large part of the mask. A method that gives them nothing loses points under `union`.
 #
 # **Rows.** An explanation of a wrong decision need not name the words that support the right one. By default we keep the rows that the explained model
 # gets right (`correct_by_model`), and for floors all rows. The papers keep base sentences that every model gets right in every form
@@ -253,15 +245,11 @@ in_D_S = row_sets.query("dataset == 'D_S'").set_index("scheme")[[*of_sets]]
 in_D_S.rename(index=plots.SCHEME_NAMES, columns=of_sets)
 
 # %% [markdown] tags=["slide"]
-# The papers' choice includes the zero-shot model, which is often wrong. At this scale it leaves no row.
+# The papers' choice leaves no row here, because the zero-shot model is often wrong.
 #
-# ## 4 · Have the models learnt the task?
-#
-# Chance is one in three. But *the class of the first pronoun* needs no training and is often right. A model should beat this rule, and
-# *bag of words*, a logistic regression on word counts.
-#
-# A row is *hard* when its first pronoun belongs to somebody else. There the rule is right one time in three. Our intervals resample base sentences and not
-# rows, because the forms of a sentence are nearly copies of each other.
+# **Models.** *The class of the first pronoun* needs no training and is often right. A model should beat this rule, and
+# *bag of words*, a logistic regression on word counts. On *hard* rows, whose first pronoun belongs to somebody else, the rule is right one time in three.
+# Our intervals resample base sentences and not rows, because the forms of a sentence are nearly copies of each other.
 
 
 # %%
@@ -295,7 +283,7 @@ hard = {
 judged["is_hard"] = [key in hard for key in zip(judged["dataset"], judged["row_id"])]
 
 # %% [markdown]
-# A dot is the accuracy of a model with its interval. A hollow square is its accuracy on hard rows:
+# A dot is the accuracy of a model with its interval, a hollow square that on hard rows:
 
 # %% tags=["nbval-ignore-output", "slide"]
 accuracy = summaries.summarise_accuracy(judged, **how)
@@ -305,15 +293,15 @@ stage.table("accuracy_vs_floors", accuracy)
 _ = plots.plot_performance(accuracy)
 
 # %% [markdown] tags=["slide"]
-# The dashed line is the first-pronoun rule. **No claim about explanations rests on a model to its left.**
+# The dashed line is this rule. **No claim about explanations rests on a model to its left.**
 #
-# ## 5 · How much lies on the changed words?
+# ## 4 · How much lies on the changed words?
 #
 # This is what the published data gave (scale `cpu`, D_A):
 #
 # ![mass accuracy on a scale from 0 to 1: first pronoun 0.98, Integrated Gradients 0.90, LIME 0.57, Saliency 0.44, random 0.23. first pronoun, random never look at the model. The best of them, 0.98, is the floor: a method below it has not shown that it explains the model.](../../docs/schematics/floor.svg)
 #
-# We take the mean over rows and over fine-tuning runs (seeds). With several runs the interval includes their spread.
+# Now our rows: the mean over rows and fine-tuning runs (seeds). With several runs the interval includes their spread.
 
 # %%
 parts = [
@@ -337,7 +325,7 @@ stage.figure("mass_accuracy", figure)
 _ = stage.table("figure", plotted)
 
 # %% [markdown]
-# The table has the numbers of the lower half. Empty cells were not run.
+# The numbers of the lower half; empty cells were not run:
 
 # %% tags=["nbval-ignore-output"]
 _ = stage.table("mass_accuracy", mass)
@@ -348,12 +336,10 @@ _ = stage.table("truths_compared", two[columns])
 plots.method_grid(main, "MA", "D_S")
 
 # %% [markdown] tags=["slide"]
-# *First pronoun* puts everything on one word, and no method is above it. The *Pattern Variant* knows only
-# which words go with which class. The paper takes it for an upper bound, but here five values are above it, such as Input x Gradient on one attention layer.
+# No method is above *First pronoun*. The *Pattern Variant* knows only
+# which words go with which class. The paper takes it for an upper bound, but here five values are above it.
 #
-# ## 6 · Is it more than before training?
-#
-# The figure shows relative mass accuracy. At 1 a method finds as much as on the zero-shot model. The short strokes are floors, divided by the same values.
+# **Is it more than before training?** At a relative mass accuracy of 1 a method finds as much as on the zero-shot model. The short strokes are floors, divided by the same values.
 
 # %% tags=["nbval-ignore-output", "slide"]
 trained, of_models = summaries.trained_only(chosen), summaries.trained_only(everyone)
@@ -364,7 +350,7 @@ _ = stage.table("relative_mass_accuracy", relative)
 _ = plots.plot_relative_mass_accuracy(relative)
 
 # %% [markdown]
-# In the figure, 34 of 48 intervals lie above 1. Is a gain larger than chance can explain? Wilcoxon's signed-rank test looks at the gain of each base sentence, averaged over its forms and seeds. It is corrected for the number of tests (*Holm*); the intervals of the figure are not. After the correction none is significant:
+# In the figure, 34 of 48 intervals lie above 1. Wilcoxon's signed-rank test asks whether a gain is more than chance: it takes one gain for each base sentence. It is corrected for the number of tests (*Holm*); the intervals of the figure are not:
 
 # %% tags=["nbval-ignore-output"]
 gains = stage.table("wilcoxon", summaries.gain_tests(trained, of_models))
@@ -379,10 +365,9 @@ counted = counted.rename(index=plots.SCHEME_NAMES, level="scheme")
 counted.rename(columns=lambda name: name.replace("_", " "))
 
 # %% [markdown] tags=["slide"]
-# With six base sentences this test cannot give a p value below .03, even before the correction. So nothing can be
-# significant at scale small.
+# None is significant. With six base sentences this test cannot give a p value below .03, even before the correction.
 #
-# ## 7 · May we rank the methods?
+# ## 5 · May we rank the methods?
 #
 # The **smallest detectable difference** is what a run of this size would find four times out of five. We rank two methods if their difference is at least that
 # large, its interval excludes zero, and the corrected test is significant.
@@ -404,7 +389,7 @@ worth = worth.rename(index=plots.SCHEME_NAMES, level="scheme").round(3)
 worth.rename(columns=lambda name: name.replace("_", " "))
 
 # %% [markdown]
-# In every line the smallest detectable difference is larger than the typical one. So we cannot tell most of the order from noise. These are the best and worst places:
+# In every line the smallest detectable difference is larger than the typical one. These are the best and worst places:
 
 # %% tags=["nbval-ignore-output"]
 placed = summaries.possible_places(pairs, summaries.trained_only(main))
@@ -415,8 +400,8 @@ plots.method_grid(places.assign(place=best + " to " + worst), "place", "D_S")
 # %% [markdown]
 # Every method can have every place, so we claim no order.
 #
-# **Would another fine-tuning run reorder them?** The table splits the variance of mass accuracy into methods, base sentences, classes,
-# runs and the remainder. *Run and method* is how much the differences between methods vary from run to run.
+# **Would another fine-tuning run reorder them?** The table splits the variance of mass accuracy.
+# *Run and method* is how much the differences between methods vary from run to run.
 
 # %% tags=["nbval-ignore-output"]
 is_right = (predictions["target"] == predictions["predicted"]).astype(float)
@@ -445,14 +430,13 @@ shares = shares[variance["term"].unique()].rename(columns=terms).astype(object)
 shares.rename(index=plots.SCHEME_NAMES, level="scheme").fillna("")
 
 # %% [markdown] tags=["slide"]
-# If *run and method* were as large as *method*, another run would reorder the list. Here it is .002 against .632 for the attention layer on
-# D_A: another run would hardly reorder its methods. The other models have one run, which cannot show it (empty cells). So one run decides no
-# claim about a trained model.
+# For the attention layer on D_A this share is .002, and that of *method* .632: another run would hardly reorder its methods.
+# The other models have one run, which cannot show it (empty cells). So one run decides no claim about a trained model.
 #
-# ## 8 · Are the two genders treated alike?
+# ## 6 · Are the two genders treated alike?
 #
-# The paper's first version (v1) has two classes. *TPR* is the share of male rows that are called male, *TNR* that of female rows called female. *Difference* is the probability
-# of F on a female row, minus that of M on the male row of the same sentence. In percent, with intervals:
+# The paper's first version (v1) has two classes. *TPR* is the share of male rows called male, *TNR* of female rows called female. *Difference* is the probability
+# of F on a female row, minus that of M on the male row of the same sentence. In percent:
 
 # %% tags=["nbval-ignore-output"]
 binary = judged[judged["dataset"].str.endswith("_binary")]
@@ -478,10 +462,9 @@ both = both[both["TPR"].notna()].rename(index=plots.SCHEME_NAMES, level="scheme"
 both[["TPR", "TNR", "difference"]].fillna("")
 
 # %% [markdown]
-# For the attention layer both rates are close on D_A, and five points apart on D_S. All their intervals overlap, so no gender is clearly
-# recognised better.
+# For the attention layer all intervals of the two rates overlap, so no gender is clearly recognised better.
 #
-# **Is a word explained differently in the two forms?** The figure shows its share of the attribution in the female form, minus that in the male form:
+# **Is a word explained differently in the two forms?** Its share of the attribution in the female form, minus that in the male form:
 
 # %% tags=["nbval-ignore-output", "slide"]
 others = explanations[explanations["scheme"] != "ZS"]
@@ -493,12 +476,12 @@ _ = stage.table("attribution_difference", difference)
 _ = plots.plot_form_difference(difference)
 
 # %% [markdown] tags=["slide"]
-# Of the 48 intervals about changed words, 41 include zero. Four lie above it and three below. So no form is favoured by all methods.
+# Of the 48 intervals about changed words, 41 include zero. So no form is favoured by all methods.
 #
-# ## 9 · Controls
+# ## 7 · Controls and claims
 #
-# Noise must reach the share of ground truth and no more. The first pronoun must beat noise by
-# far. With **shuffled masks** no floor may be more than .25 above the share of ground truth. And no method may score higher on the **zero-shot** model than the
+# **Controls.** Noise must reach the share of ground truth, and the first pronoun must beat it by
+# far. With *shuffled masks* no floor may be more than .25 above this share. No method may score higher on the *zero-shot* model than the
 # pronoun rule.
 
 # %%
@@ -529,16 +512,14 @@ for name, part in controls.droplevel("dataset").groupby(
 stage.table("controls", controls.reset_index()).set_index(["dataset", "method"])
 
 # %% [markdown]
-# The table shows the first three; the last assert is the fourth. All hold.
+# All four hold; the table shows the first three.
 #
-# ## 10 · Claims and verdicts
+# **Claims.** The papers' claims and ours are *registered* in `material/claims.yaml`: written down before the run that judges them (two came after the first run, twelve on 2026-11-23 for the fourth), with the smallest effect that would matter and the
+# test. A claim **holds** if interval and corrected test show the effect, and **partly** if they show it in some
+# comparisons. It **fails** if they show it absent or reversed. It is **undecided** if the data cannot
+# tell, and **not run** without such rows.
 #
-# The papers' claims and ours are *registered* in `material/claims.yaml`: written down before the run that judges them (two came after the first run, twelve on 2026-11-23 for the fourth), with the smallest effect that would matter and the
-# test. A claim **holds** if interval and corrected test show the effect, and **partly** if they show it in some of its
-# comparisons. It **fails** if they show that the effect is absent or reversed. It is **undecided** if the data cannot
-# tell, and **not run** if there are no such rows.
-#
-# Of the 52 claims, 40 are statements, of which eight are judged in [an appendix](appendix_what_models_use.ipynb). The others list 70 printed numbers with a verdict each. A number that belongs to GECO or BERT is not judged on other sentences or another encoder.
+# Of the 52 claims, 40 are statements, of which eight are judged in [an appendix](appendix_what_models_use.ipynb). The others list 70 printed numbers. A number that belongs to GECO or BERT is not judged on other sentences or another encoder.
 
 # %%
 registered = stats.read_claims(paths.material("geco") / "claims.yaml")
@@ -581,7 +562,7 @@ ours = ours.assign(
 )
 
 # %% [markdown]
-# Each printed number is compared with ours:
+# Printed numbers, compared with ours:
 
 # %%
 paper = files.read_table(paths.material("geco") / "paper_numbers.csv")
@@ -598,8 +579,7 @@ numbers = [
 print(f"{len(numbers)} printed numbers have a quantity that is computed here")
 
 # %% [markdown]
-# Three claims need a number that no table has yet. Do pronouns correlate most with a class? Is the largest attribution on the
-# pronoun of one sentence (figure 5; printed below)? Do methods whose mass accuracy varies more between rows also differ more between the forms?
+# Three claims need a number that no table has yet. One is about the sentence printed below (figure 5):
 
 # %% tags=["nbval-ignore-output"]
 female = truth.merge(explanations[["dataset", "row_id"]].drop_duplicates())
@@ -626,7 +606,7 @@ on_pronoun = (largest == floors.first_pronoun(example["sentence"])[0]).mean()
 print(" ".join(example["sentence"]))
 
 # %% [markdown]
-# Here are the three numbers, with an interval where one can be computed:
+# The three numbers:
 
 # %% tags=["nbval-ignore-output"]
 counts_here = [
@@ -660,10 +640,8 @@ shown = {"claim": "number", "ours": "value", "low": "from", "high": "to", "n": "
 notebooks.show_table(alone.assign(claim=alone["claim"].map(of_claims)), shown)
 
 # %% [markdown]
-# All words that correlate most with a class are pronouns. In the sentence above, half of the explanations put the pronoun on top.
-#
-# The third number is a rank correlation over pairs of a method and a model. It is -.62 [-.86, -.19], the opposite of what the claim says:
-# methods that vary more differ *less* between the forms. But all pairs share the same six base sentences, so it decides nothing.
+# All leading words are pronouns. Half of the explanations put the pronoun on top. The third number is the opposite of what the claim says: methods whose mass accuracy varies more between rows differ *less* between the forms.
+# But all its pairs share the same six base sentences, so it decides nothing.
 #
 # All claims together:
 
@@ -704,19 +682,17 @@ found = ", ".join(f"{n} {name}" for name, n in counts.items())
 print(f"{len(verdicts)} verdicts: {found}")
 
 # %% [markdown] tags=["slide"]
-# The column `why` of `claims.csv` has the reasons. Stage 5 shows the verdicts.
+# The column `why` of `claims.csv` has the reasons.
 #
 # ## What could be wrong
 #
 # - **The ground truth is a definition.** A model can be right without a changed word, and its honest explanation
 #   then scores low. The appendix [What do the models use?](appendix_what_models_use.ipynb) tests the models themselves.
-# - **The processor.** Another processor rounds differently. This can change p values and rankings at scale small.
+# - **The processor.** Another one rounds differently. This can change p values and rankings at scale small.
 #
 # ## Try it
 #
 # - Set `rows = "all"`. Which methods lose most, and is that what v1 reports about misclassified sentences?
-#
-# Exercises with checks: [page](../../docs/course/exercises/geco.md#04-metrics).
 
 # %%
 _ = stage.close(globals())

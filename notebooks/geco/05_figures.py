@@ -34,7 +34,7 @@
 # This is scale `cpu`: the published GECO, and a small BERT in the place of bert-base. Its figures and verdicts are on
 # [the results page](../../outputs/reference/geco/cpu/05_figures.ipynb).
 #
-# This notebook computes nothing. The title of a figure says how many of its marks show an effect.
+# This notebook computes nothing. The title of a figure counts the marks that show an effect.
 
 # %% [markdown] tags=["slide"]
 # ## You will see
@@ -120,16 +120,20 @@ print(len(tables), "tables,", len(tables["claims"]), "claims and printed numbers
 # absent or reversed. It is **undecided** where the data cannot tell. It was **not run** where there are no such rows, or the model classifies worse than
 # the rule *class of the first pronoun*.
 #
-# All verdicts are of scale `cpu`. At scale small cells print one line; the link before them leads to the table, where `ours` is a value or a median over comparisons.
-# Some panels are empty at scale small, because not every model is trained there.
+# All verdicts are of scale `cpu`. At scale small a cell prints one line; the link before it leads to the table, where `ours` is a value or a median over comparisons.
+# Panels are empty where a model is not trained at scale small.
 #
 # ## Figure 2b · Which method finds the changed words?
 #
-# **Claims** (section 4; first question: how well do explanations find the changed words?). Integrated Gradients beats all other methods on every BERT model and both data sets. With LIME and
+# ![One sentence in 3 forms, word below word. she: She loves to spend time with her favorite cat .; he: He loves to spend time with his favorite cat .; they: They love to spend time with their favorite cat .. A row of ones and zeros below, the mask, has a 1 at the words that differ: She, loves, her.](../../docs/schematics/three_forms.svg)
+#
+# The words with a 1 are the *changed words*: only they can tell the forms apart.
+#
+# **Claims** (section 4, first question). Integrated Gradients beats all other methods on every BERT model and both data sets. With LIME and
 # Gradient SHAP it forms the top three. No method reaches the Pattern Variant. On one attention layer (OLA), trained from scratch,
 # every method scores higher than on BERT, and Input x Gradient comes close to the Pattern Variant.
 #
-# **How to read the figure.** A mark is the share of attribution on changed words. Its line is the 95 % interval over base sentences and
+# **How to read the figure.** A mark is the share of attribution on changed words, with its 95 % interval over base sentences and
 # fine-tuning runs. Upright lines are **floors**: the scores of rules that never look at a model. In a grey panel
 # the model classifies worse than the first-pronoun rule.
 
@@ -172,15 +176,15 @@ judge(
 
 # %% [markdown] tags=["slide"]
 # **Why.** *Integrated Gradients is best* is undecided<!-- geco/cpu/04_metrics/claims[id=integrated_gradients_best].verdict -->, because it explains one fine-tuning run of each BERT. The top three are
-# undecided<!-- geco/cpu/04_metrics/claims[id=three_best].verdict -->, too. *No method reaches the Pattern Variant* holds partly<!-- geco/cpu/04_metrics/claims[id=pattern_variant_unreached].verdict -->, and so does *OLA beats BERT*.
+# undecided<!-- geco/cpu/04_metrics/claims[id=three_best].verdict -->, too. *No method reaches the Pattern Variant* holds partly<!-- geco/cpu/04_metrics/claims[id=pattern_variant_unreached].verdict -->, as does *OLA beats BERT*.
 # Two claims are ours. That a method finds more than the rule *First pronoun* fails<!-- geco/cpu/04_metrics/claims[id=beyond_the_first_pronoun].verdict -->. The other compares *all gendered words* (D_A) and *subject only* (D_S) after subtracting the share of noise: D_A has more changed words.
 #
 # ## Figure 2a · Does training the embeddings improve explanations?
 #
-# **Claim** (section 4; second question: does the bias of a model change this?). Compared with the zero-shot model, explanations improve most where the embeddings are trained: *head + new embeddings* (CE), *head + embeddings* (CEf). The paper concludes that
+# **Claim** (section 4, second question). Compared with the zero-shot model, explanations improve most where the embeddings are trained: *head + new embeddings* (CE), *head + embeddings* (CEf). The paper concludes that
 # embeddings hold much of the bias.
 #
-# **How to read the figure.** For each row we divide mass accuracy by that of the zero-shot model (*relative mass accuracy*). A mark is the median over rows. At 1 training changed nothing. The short strokes are
+# **How to read the figure.** *Relative mass accuracy* divides by the mass accuracy of the zero-shot model on the same row. A mark is the median over rows. At 1 training changed nothing. The short strokes are
 # floors, divided by the same values.
 
 # %% tags=["nbval-ignore-output", "slide"]
@@ -229,7 +233,7 @@ shares = stage.table("figure_3_bias", tables["bias"]).pivot(
 shares.astype(object).fillna("")
 
 # %% [markdown] tags=["slide"]
-# **Why.** No model takes part. The correlations follow from how the texts were made, so they check the labels, and no model. The shares are not exactly equal,
+# **Why.** The correlations follow from how the texts were made, so they check the labels, and no model. The shares are not exactly equal,
 # because the female form has one word (*her*) where the male form has two (*him*, *his*).
 #
 # ## Figure 4 · How well do the models classify?
@@ -245,7 +249,7 @@ stage.figure("figure_4", figure, formats)
 _ = stage.table("figure_4", plotted)
 
 # %% [markdown]
-# A model to the left of the dashed line has learnt less than a rule without training. [The verdicts](../../outputs/reference/geco/cpu/05_figures/verdict_figure_4.csv):
+# A model to the left of the dashed line is less accurate than a rule without training. [The verdicts](../../outputs/reference/geco/cpu/05_figures/verdict_figure_4.csv):
 
 # %%
 judge(
@@ -322,7 +326,7 @@ stage.figure("figure_v1_8", figure, formats)
 _ = stage.table("figure_v1_8", plotted)
 
 # %% [markdown] tags=["slide"]
-# A difference can be significant and too small to matter. So a verdict needs both a test and a size. Even floors have p values in `attribution_difference`, and those cannot come from a model.
+# A difference can be significant and too small to matter. So a verdict needs both a test and a size.
 #
 # ## A figure of ours · Do the yardsticks agree?
 #
@@ -354,7 +358,7 @@ stage.figure("figure_randomisation", figure, formats)
 _ = stage.table("figure_randomisation", plotted)
 
 # %% [markdown]
-# **Why.** The head decides for which class a word counts. So scores with signs change as soon as the head is random. Saliency and Guided Backprop have no signs. They show
+# **Why.** The head decides for which class a word counts. So scores with signs change as soon as it is random. Saliency and Guided Backprop have no signs. They show
 # where the model is sensitive, which the lower layers decide. An interval that contains zero does not show that there is no correlation.
 #
 # ## All claims

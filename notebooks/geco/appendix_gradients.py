@@ -293,7 +293,7 @@ by_pair[list(architectures)]
 # comparison: they nearly agree with their partners in OLA only (and Occlusion in GPT-2).
 #
 # In OLA, which has no positions and no LayerNorm, all pairs nearly agree. This explains why Input x Gradient
-# can have a low mass accuracy in BERT and a high one on OLA ([stage 4](04_metrics.ipynb), section 5).
+# can have a low mass accuracy in BERT and a high one on OLA ([stage 4](04_metrics.ipynb), section 4).
 #
 # ## What could be wrong
 #

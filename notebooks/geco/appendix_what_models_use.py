@@ -36,15 +36,14 @@
 # registered, so none of them has a verdict. The outputs below are from scale `small`.
 #
 # Stage 4 compares explanations with GECO's mask. The mask marks the words that *can* carry information about the class.
-# A model need not use them. Here we test the models themselves: we swap words, delete words, replace weights, and plant
-# a word.
+# A model need not use them. Here we test the models themselves.
 
 # %% [markdown] tags=["slide"]
 # ## You will see
 #
 # - what a word is worth to a model, measured on sentences that stay grammatical;
-# - how an explanation is tested by deleting words, and by replacing the weights of the model;
-# - whether such tests put the methods in the same order as mass accuracy does.
+# - how an explanation is tested by deleting words, and by random weights;
+# - whether such tests order the methods as mass accuracy does.
 #
 # **You can then** compute a Shapley value over word swaps, and say what a deletion score measures. **You need** [stage 4](04_metrics.ipynb).
 # **Time:** 18 minutes to read, a minute to run, no exercises.
@@ -100,8 +99,7 @@ planted_seeds = 1  # trainings of each
 planted_base = 0  # base sentences that they explain, one form of each (0: all rows)
 
 # %% [markdown]
-# A *transfer scheme* is the choice of the parts of a model that are trained. OLA-CEA is *one attention layer*, trained
-# from scratch.
+# OLA-CEA is *one attention layer*, trained from scratch.
 
 # %%
 stage = open_stage("geco", scale, "appendix_what_models_use")
@@ -134,7 +132,7 @@ print(f"{len(asked.rows)} rows of {n_base} base sentences")
 accuracy.set_index("scheme")[["accuracy", "below_first_pronoun"]].round(3)
 
 # %% [markdown] tags=["slide"]
-# If a model is less accurate than the first-pronoun rule, it has not learnt the task. Then it matters little which
+# A model that is less accurate than the first-pronoun rule has not learnt the task. Then it matters little which
 # words it uses.
 #
 # ## 1 · Swap words instead of deleting them
@@ -142,7 +140,7 @@ accuracy.set_index("scheme")[["accuracy", "below_first_pronoun"]].round(3)
 # ![Four mixtures of two forms: They love their cat 0.1; She loves their cat 0.6; They love her cat 0.5; She loves her cat 0.9. Two ways lead from the first to the last: She loves first, or her first. The mean of each player's contributions is its Shapley value: She loves 0.45, her 0.35.](../../docs/schematics/shapley.svg)
 #
 # A sentence with holes is unlike anything that the model was trained on. But GECO has a second form of each sentence, in which only the
-# altered words differ. If we swap some of them, the sentence stays close to what the model knows: *They love her cat*.
+# altered words differ. If we swap some, the sentence stays close to what the model knows: *They love her cat*.
 #
 # The altered words are *players*. The worth $v(S)$ of a set $S$ of players is the probability of the row's class when their words stay and all
 # other altered words come from the second form. With $N$ for all players, a player's **Shapley value** is its mean contribution over all orders of arrival:
@@ -177,9 +175,9 @@ print("She against He:", she_and_he, " She against They:", she_and_they)
 
 # %% [markdown]
 # The numbers are positions in the sentence. Does the model treat the mixtures like ordinary sentences? We mix the female with the
-# male form, or one of them with the non-binary form (`forms`). The column
-# `outside` is the share of mixtures with a probability outside of the range between both forms. The column `undecided`
-# is the share with a probability between .1 and .9: there the model is unsure.
+# male form, or one of them with the non-binary form (`forms`).
+# `outside` is the share of mixtures with a probability outside of the range between both forms, and `undecided`
+# the share with a probability between .1 and .9.
 
 # %% tags=["nbval-ignore-output"]
 mixtures = asked.tables(
@@ -228,12 +226,12 @@ shown.pivot(index="method", columns="measure", values="estimate")[ways].round(2)
 
 # %% [markdown] tags=["slide"]
 # Compare with *Uniform random*, not with zero. A player of two words gets more of any noise than a player of one word,
-# so random scores can have a correlation (here -.07). All random scores are positive, so their 1.00 under `sign` means nothing.
+# so random scores can have a correlation. They are all positive, so their 1.00 under `sign` means nothing.
 #
 # ## 3 · Delete words
 #
-# The usual tests delete words in the order of an explanation, and measure how the model's answer $m$ changes. Let $r$
-# be the words that it ranks first.
+# The usual tests delete words in the order of an explanation, and measure how the model's answer $m$ changes. With $r$
+# for the words that it ranks first:
 #
 # $$\mathrm{comprehensiveness} = m(x) - m(x \setminus r), \qquad \mathrm{sufficiency} = m(x) - m(r)$$
 #
@@ -252,8 +250,7 @@ of_the_top = np.array([1.0, 1.0, 0.9, 0.8, 0.1])
 assert np.isclose(metrics.sufficiency(of_the_top, [0.5]), 0.1)
 
 # %% [markdown]
-# In this example deleting one word lowers the answer by .6, and deleting half of the words lowers it by .7. On all
-# rows:
+# Deleting one word lowers this answer by .6, and half of the words by .7. On all rows:
 
 # %% tags=["nbval-ignore-output"]
 faith = asked.tables(
@@ -272,9 +269,9 @@ shown = shown.pivot(index="method", columns="measure", values="estimate")[measur
 shown.sort_values("NAOPC", ascending=False).head(12).round(2)
 
 # %% [markdown]
-# High values are good for comprehensiveness, AOPC and NAOPC. Low values are good for sufficiency and infidelity. Four rows see no model: *Uniform random*, *First
-# pronoun*, *Pronoun list* and *Pattern Variant*. A method shows something about the model only where it is better than all four.
-# All five scores also depend on what replaces a deleted word (`deletion`).
+# Low values are good for sufficiency and infidelity, high values for the others. *Uniform random*, *First
+# pronoun*, *Pronoun list* and *Pattern Variant* see no model. A method shows something about the model only where it is better than all four.
+# All scores depend on what replaces a deleted word (`deletion`).
 #
 # ## 4 · Does a little noise change the explanation?
 #
@@ -304,8 +301,7 @@ change = change.drop(columns=["standard_error", "df"])
 stage.table("sensitivity", change).set_index(["model", "method"])
 
 # %% [markdown] tags=["slide"]
-# A small number means that the explanation is stable, as for the first three methods; the interval of Occlusion is wide. It does not mean that it is right: a constant explanation would
-# have 0.
+# The first three methods are stable; the interval of Occlusion is wide. Stable does not mean right: a constant explanation would have 0.
 #
 # ## 5 · Does the explanation look at the model?
 #
@@ -359,7 +355,7 @@ _ = stage.table("randomisation", likeness)
 _ = plots.plot_randomisation(likeness)
 
 # %% [markdown]
-# The table has the correlations with signs. In one attention layer the parts become random in this order: head, value, key and query matrices, embeddings.
+# The correlations with signs; *value*, *key* and *query* are matrices of the attention layer:
 
 # %% tags=["nbval-ignore-output"]
 _ = stage.table("randomisation", likeness)
@@ -372,16 +368,15 @@ signed.pivot(index="method", columns="part", values="estimate")[steps].round(2)
 # %% [markdown] tags=["slide"]
 # Every method with signed scores changes at the first step, because the head decides for which class a word counts.
 # *Saliency* and *Guided Backprop* give no signs, and hardly change when only the head is random. That is not wrong in
-# itself, because the lower parts are still trained. But such an explanation shows little about the decision. If a
-# correlation remains when everything is random, it comes from the sentence: a word of two pieces gets the sum of two gradients
-# in any model. Here none remains.
+# itself, because the lower parts are still trained. But such an explanation shows little about the decision.
+# When everything is random, no correlation remains here. One that did would come from the sentence.
 #
 # ## 6 · A truth that we planted
 #
 # Now we train a model for which we know the word that it uses. Each class gets a word that occurs nowhere else in the
 # data. We insert it at a random position, and give each row a random class, so that no other word says anything about
-# the class. Then we check the model: if we swap the planted word for that of another class, at least 95 percent of the
-# predictions must follow. Otherwise the notebook stops. The figure shows which share of its attribution each method puts on the planted word.
+# the class. The notebook stops unless the model uses the word: if we swap it for that of another class, at least 95 percent of the
+# predictions must follow. The figure shows each method's share on it.
 
 # %% tags=["nbval-ignore-output", "slide"]
 names = [
@@ -416,9 +411,9 @@ on_words = [on_word.assign(model="OLA-CEA", seed=0)]
 # %% [markdown] tags=["slide"]
 # Saliency, Input x Gradient and Occlusion put all of it on the planted word, LIME and Kernel SHAP clearly less. Kernel SHAP takes 25 samples
 # and LIME 100, unless the label has a different number. More samples help, but not up to 1. One reason may be that both methods ask about
-# sentences from which most words are removed, where the word can have another effect.
+# sentences without most of their words, where the planted word can have another effect.
 #
-# Is it the same in a deeper model? With `planted_epochs` the same words are planted for a BERT, in several fine-tuning runs. At scale small there is none.
+# Is it the same in a deeper model? With `planted_epochs` the words are planted for a BERT, too; at scale small there is none.
 
 
 # %% tags=["nbval-ignore-output"]
@@ -444,9 +439,9 @@ shown.pivot(index="method", columns="model", values="estimate").round(2)
 # %% [markdown] tags=["slide"]
 # ## 7 · Do the yardsticks agree?
 #
-# We now have five yardsticks for the same explanations: mass accuracy, the agreement with swaps, and three measures of
-# deletion (`fidelity` is 1 minus the scaled infidelity). The paper argues (in its section 2) that being right about the
-# data and being faithful to the model are different things. Do two yardsticks put the methods in the same order on
+# The paper argues (in its section 2) that being right about the data and being faithful to the model are different things.
+# We have five yardsticks: mass accuracy, the agreement with swaps, and three measures of
+# deletion (`fidelity` is 1 minus the scaled infidelity). Do two of them put the methods in the same order on
 # average (*over methods*), and for a single row (*within a row*)?
 
 # %% tags=["nbval-ignore-output", "slide"]
@@ -473,13 +468,13 @@ _ = stage.table("yardsticks", related)
 _ = plots.plot_yardsticks(related)
 
 # %% [markdown] tags=["slide"]
-# At 1 two yardsticks put the methods in the same order. If the interval contains zero, it stays open whether they are
-# related at all. If the interval is far below 1, they measure different things. The intervals generalise to other
+# At 1 they do. If the interval contains zero, it stays open whether they are
+# related at all. If it is far below 1, they measure different things. The intervals generalise to other
 # sentences, and not to other methods. At scale small they are too wide to decide anything.
 #
 # ## 8 · How sure is this, and what does it decide?
 #
-# An interval reaches half of its width to either side. These are the half-widths that this run has reached, their median and the largest over the methods, with the base sentences and fine-tuning runs behind them:
+# The half-widths of the intervals of this run, their median and the largest over the methods, with the base sentences and fine-tuning runs behind them:
 
 # %% tags=["nbval-ignore-output", "slide"]
 estimated = {
@@ -495,7 +490,7 @@ reached = [
 stage.table("half_widths", pd.concat(reached, ignore_index=True)).head(12)
 
 # %% [markdown]
-# Claims about these tables were registered in `material/claims.yaml` for the next run at scale `cpu`, after the results above had been seen. They are judged here; stage 4 judges all others.
+# Claims about these tables were registered in `material/claims.yaml` for the next run at scale `cpu`, after the results above had been seen. They are judged here, all others in stage 4.
 
 # %% tags=["nbval-ignore-output"]
 judged = {
@@ -523,7 +518,7 @@ stage.table("claims", pd.DataFrame(verdicts))[["id", "verdict", "why"]]
 # %% [markdown] tags=["slide"]
 # ## What could be wrong
 #
-# - **Few sentences.** The swaps need all mixtures of a sentence, and the random models need many explanations. So there are few base sentences.
+# - **Few sentences.** The swaps need all mixtures of a sentence, and the random models many explanations.
 # - **One fine-tuning run.** Only the first seed of each model is tested.
 # - **The second form.** A Shapley value over swaps depends on which form the words are swapped with.
 # - **The search.** The best order of deletion is exact for up to eight words. For longer rows it is the best order that

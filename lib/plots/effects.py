@@ -89,7 +89,7 @@ def plot_errors(table: pd.DataFrame, ceilings: pd.DataFrame) -> Plotted:
         axes[0, 0].invert_yaxis()
         axes[-1, len(metrics) // 2].set_xlabel("mean error: further left is better", fontsize=9)
         figure.suptitle(_about_silence(table), fontsize=10)
-        _add_legend(figure, _OUTSIDE if "outside" in set(table["family"]) else {})
+        _add_legend(figure, set(table["family"]))
     return figure, table[
         ["dataset", "model", "explainer", "family", "metric", "error", "low", "high"]
     ]
@@ -244,8 +244,9 @@ def _about_sizes(wide: pd.DataFrame) -> str:
     )
 
 
-def _add_legend(figure: plt.Figure, more: Mapping[str, dict[str, Any]]) -> None:
-    looks = _FAMILY | {**more} | _FLOORS | {"a second editor": _CEILING, "bound (L2)": _BOUND}
+def _add_legend(figure: plt.Figure, families: set[str]) -> None:
+    known = {name: look for name, look in (_FAMILY | _OUTSIDE).items() if name in families}
+    looks = known | _FLOORS | {"a second editor": _CEILING, "bound (L2)": _BOUND}
     handles: list[Artist] = [
         Line2D([], [], label=_SAID[name], **look) for name, look in looks.items()
     ]

@@ -65,7 +65,7 @@ def test_a_perfect_label_scores_one() -> None:
     }
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_the_training_part_of_geco_is_reproduced(geco_data: Path, spacy_pipeline: str) -> None:
     """Every 16th base sentence of the training part; the bounds leave room for a pipeline."""
     table = score_annotator(
@@ -77,7 +77,7 @@ def test_the_training_part_of_geco_is_reproduced(geco_data: Path, spacy_pipeline
     assert table.loc[("D_S", "female", "mask without verbs"), "F1"] > 0.8
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_the_stored_scores_are_those_of_the_code(geco_data: Path, spacy_pipeline: str) -> None:
     """The committed table and the sentences that were read, made anew."""
     nlp = load_pipeline(spacy_pipeline)

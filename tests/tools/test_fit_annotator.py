@@ -85,7 +85,7 @@ def test_tables_by_hand() -> None:
     assert ranks["AUC"].tolist() == [0.875] * 3
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_doubts_tell_on_geco(geco_data: Path, spacy_pipeline: str) -> None:
     measured = measure_doubts(load_pipeline(spacy_pipeline), geco_data, every=6)
     ranks = rank_table(measured).groupby("dataset")["AUC"].first()

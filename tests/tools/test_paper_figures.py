@@ -54,7 +54,7 @@ def test_only_what_a_figure_needs_is_run(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_all_figures_of_a_study_are_written(tmp_path: Path, capsys) -> None:
     assert paper_figures.main(["implicit_bias", "--into", str(tmp_path)]) == 0
     committed = {

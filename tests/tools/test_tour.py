@@ -11,7 +11,7 @@ from lib.core.errors import TouchstoneError
 from lib.core.paths import reference_dir
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_a_study_is_drawn_from_its_tables(small_outputs: Path, capsys) -> None:
     assert tour.main(["cebab"]) == 0
     committed = {path.name for path in (reference_dir("cebab", "cpu") / "05_figures").glob("*.png")}

@@ -180,7 +180,7 @@ show_table(
 #
 # The subject of the main clause is *she*, so the class is F. **Stop and guess:**
 #
-# 1. What does a model read? We expect a mark in front and one at the end ([`[CLS]`, `[SEP]`](../../docs/glossary.md)), one token for each common word, and
+# 1. What does a model read? We expect a mark in front and one at the end (`[CLS]` and `[SEP]`, in the [glossary](../../docs/glossary.md)), one token for each common word, and
 #    several for *wholeheartedly*.
 # 2. What would a rule answer that looks at the first pronoun only? *He*, so M, and that is wrong.
 

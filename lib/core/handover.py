@@ -83,7 +83,8 @@ def prepare_lesson(study: str, stage: str) -> str:
     """
     jobs = {job.stage: job for job in plan_jobs(study, LESSON)}
     name = _named(stage, jobs)
-    read, to_do = set(), [name]
+    read: set[str] = set()
+    to_do = [name]
     while to_do:
         found = {e for e in takewhile(to_do[0].__ne__, jobs) if _needed(study, to_do[0], e)} - read
         read, to_do = read | found, [*to_do[1:], *found]

@@ -35,6 +35,7 @@ if TYPE_CHECKING:  # a plan draws nothing
 MANIFEST = "manifest.json"
 _PREVIOUS = ".manifest.previous"
 PENDING = "manifest.json.part"  # what a notebook leaves for the runner to finish
+PRACTICE = ("small", "lesson")  # scales that show the steps and decide nothing
 _locks: dict[Path, FileLock] = {}  # a lock that nobody refers to is let go, so they are kept here
 
 
@@ -62,6 +63,11 @@ class Stage:
     externals: dict[str, str] = field(default_factory=dict)
     written: set[str] = field(default_factory=set)
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+    @property
+    def is_practice(self) -> bool:
+        """Whether the scale shows the steps and decides nothing."""
+        return self.scale in PRACTICE
 
     def input(self, earlier_stage: str, name: str) -> Path:
         """The path of a file that an earlier stage left; the read is recorded with its SHA-256.

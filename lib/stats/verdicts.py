@@ -32,8 +32,8 @@ def show_verdicts(
             its interval or range, the verdict and the reason; decided claims first.
     """
     chosen = claims.set_index("id").loc[list(ids)].reset_index() if ids else claims
-    if stage.scale == "small":
-        print(f"{len(chosen)} claims are judged at scale cpu; scale small shows the steps.")
+    if stage.is_practice:
+        print(f"{len(chosen)} claims are judged at scale cpu; scale {stage.scale} shows the steps.")
         return None
     rank = chosen["verdict"].map({verdict: i for i, verdict in enumerate(_ORDER)})
     chosen = chosen.assign(rank=rank).sort_values("rank", kind="stable").drop(columns="rank")

@@ -105,7 +105,7 @@ print(f"{len(tables['cells'])} cells, {len(truths)} truths")
 
 # %% tags=["nbval-ignore-output", "slide"]
 note = f"Run size {scale}: at most {tables['cells']['n_clusters'].max()} texts a truth"
-note += ", too few to decide anything." if scale == "small" else "."
+note += ", too few to decide anything." if stage.is_practice else "."
 figure, plotted = plot_whole(tables["cells"], note)
 stage.figure("whole", figure, formats)
 plt.show()
@@ -185,7 +185,7 @@ questions = {
     "deletion, mask": "in which order words can be spared (mask token)",
     "deletion, swap": "in which order words can be exchanged for the other form's",
 }
-good = tables["recommended"].query("recommended and @scale != 'small'")
+good = tables["recommended"].query("recommended and not @stage.is_practice")
 use = dict.fromkeys(truths, "undecided")
 for row in good.itertuples():
     use |= dict.fromkeys(row.better_on.split("; "), row.family)

@@ -261,7 +261,7 @@ def predicted_minutes(name):
 
 
 todo = list(study.models())
-for name in data if models and scale != "small" else []:
+for name in data if models and not stage.is_practice else []:
     print(
         f"{name}: about {predicted_minutes(name):.1f} minutes on one core per encoder"
     )

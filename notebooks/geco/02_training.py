@@ -407,7 +407,7 @@ units = Units(
 # %%
 left = (
     []
-    if scale == "small"
+    if stage.is_practice
     else [
         (job.dataset, job.scheme)
         for job in jobs

@@ -471,7 +471,7 @@ stage.table("shapley", compared).set_index("token")
 # %%
 theirs = explaining.read_foreign(stage, explanation_files, plan)
 store = units.Units("geco", scale, "03_attribution", reuse_units)
-if scale != "small":
+if not stage.is_practice:
     forecast = grid.predicted_seconds(plan, sources, store)
     print(forecast.round(1).to_string(index=False))
     print(f"{forecast['seconds'].sum() / 60:.0f} minutes in all")
@@ -563,7 +563,7 @@ there = trained.query("dataset in @converged_datasets")
 how_far = converged_seeds, converged_base, tolerance, most_samples
 long_runs = convergence.plan_converged(there, methods, settings, *how_far)
 one_form = convergence.OneForm(sources)
-if scale != "small":
+if not stage.is_practice:
     print(grid.predicted_seconds(long_runs, one_form, store).round(1).to_string())
 settled = [grid.explain_unit(unit, one_form, store) for unit in long_runs]
 rows = [corpus.load_dataset(stage, n, "test").assign(dataset=n) for n in datasets]

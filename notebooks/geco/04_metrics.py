@@ -655,7 +655,7 @@ tables = {
     "correctness": metrics.by_correctness(scored["union"], predictions),
     "converged": to_be_judged(converged, chosen),
 }
-decides, rule = scale != "small", "a model below the first-pronoun rule"
+decides, rule = not stage.is_practice, "a model below the first-pronoun rule"
 about = {"below_what": rule, "untrained": summaries.UNTRAINED, **how}
 comparisons = {
     name: stats.judge_contrasts(claim, tables, decides, below, **about)

@@ -507,7 +507,7 @@ below = set(zip(below["dataset"], below["scheme"]))
 about = {"below_what": "a model below the first-pronoun rule", **how}
 registered = stats.read_claims(paths.material("geco") / "claims.yaml")
 parts = [
-    (claim, stats.judge_contrasts(claim, judged, scale != "small", below, **about))
+    (claim, stats.judge_contrasts(claim, judged, not stage.is_practice, below, **about))
     for claim in registered
     if claim.table in judged
 ]

@@ -795,7 +795,7 @@ tables = {
     "started, filtered": of_filter(full).assign(part="filtered"),
 }
 parts = [
-    need_trainings(c, stats.judge_contrasts(c, tables, scale != "small", **how))
+    need_trainings(c, stats.judge_contrasts(c, tables, not stage.is_practice, **how))
     for c in claims
 ]
 rows = [stats.summarise(c, part, scale) for c, part in zip(claims, parts, strict=True)]

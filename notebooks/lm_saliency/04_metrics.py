@@ -689,7 +689,7 @@ what = {"below_what": "a model that has not learnt the set"}
 claims = stats.read_claims(folder / "claims.yaml")
 judgements = {
     claim.id: stats.judge_contrasts(
-        claim, frames, scale != "small", below, *settings, **what
+        claim, frames, not stage.is_practice, below, *settings, **what
     )
     for claim in claims
 }
@@ -698,7 +698,7 @@ consistencies = {"input_consistency": consistency, "model_consistency": models}
 mine, allowed = printed.ours_in_place(table, consistencies, sets)
 rows += printed.judge_printed(numbers, mine, allowed, scale)
 found = pd.DataFrame(rows)
-assert not (found["verdict"] == "fails").any() or scale != "small"
+assert not (found["verdict"] == "fails").any() or not stage.is_practice
 stage.table("claims", found)
 print(f"{len(found)} claims and numbers are judged; stage 5 shows them")
 

@@ -204,3 +204,8 @@ def test_a_real_notebook_must_close_with_all_its_parameters(
         "seed": 1,
         "scale": "small",
     }
+
+
+@pytest.mark.parametrize("scale, practice", [("small", True), ("lesson", True), ("cpu", False)])
+def test_small_and_lesson_decide_nothing(scale: str, practice: bool, small_outputs: Path) -> None:
+    assert open_stage("toy", scale, "01_make").is_practice is practice

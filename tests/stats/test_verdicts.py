@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 import yaml
 
+from lib.core.stage import PRACTICE
 from lib.stats.verdicts import show_verdicts
 
 CLAIMS = pd.DataFrame(
@@ -35,7 +36,8 @@ def registered(tmp_path: Path) -> Path:
 
 def stage(scale: str) -> SimpleNamespace:
     saved: dict[str, pd.DataFrame] = {}
-    return SimpleNamespace(scale=scale, table=saved.__setitem__, saved=saved)
+    practice = scale in PRACTICE
+    return SimpleNamespace(scale=scale, is_practice=practice, table=saved.__setitem__, saved=saved)
 
 
 def test_decided_claims_come_first_and_numbers_are_counted(

@@ -30,8 +30,7 @@ Row = tuple[str, str, str]
 ANSWERS = {
     "make test": "nbval runs all 21 notebooks: 21 of 35 CPU minutes are the studies at scale small",
     "make demo": "stages 02 to 04 of geco train and explain six transfer schemes",
-    "words": "geco/04 and geco/01 tell two stories each; they are to be parted",
-    "sections": "as above",
+    "sections": "one idea a section, and in a stage 05 one figure of the paper",
     "cells": "definition, equation, code and check are cells of their own",
     "code lines over 88": "settings stand on one line with their unit and symbol",
     "lines of a code cell": "at 88 columns a formatter writes a call over many lines",

@@ -71,7 +71,7 @@ from lib.core.seeds import set_up
 from lib.core.stage import open_stage
 from lib.plots import plot_words
 from lib.studies.lm_saliency import explanations as explained
-from lib.studies.lm_saliency import items, lines
+from lib.studies.lm_saliency import figures, items, lines
 from lib.studies.lm_saliency import probe_saliency as saliency
 
 # %% [markdown]
@@ -263,15 +263,17 @@ side_by_side = pd.DataFrame(shown, columns=columns)
 assert len(stage.table("side_by_side", side_by_side, 2)) == len(shown)
 
 # %% [markdown]
-# V is the plain gradient, SG SmoothGrad, IG Integrated Gradients. LSTM and QRNN are [recurrent
+# The table writes V for the plain gradient, SG for SmoothGrad, IG for Integrated Gradients. LSTM and QRNN are [recurrent
 # networks](../../docs/glossary.md).
 
 # %% tags=["slide"]
 roles = {"author": "cue", "drivers": "attractor"}
+names = side_by_side["explanation"].str.rpartition(" ")
+labels = names[2].map(lambda name: figures.METHODS.get(name, name))
 rows = pd.DataFrame(
     {
-        "heading": side_by_side["explanation"].str.rpartition(" ")[0],
-        "label": side_by_side["explanation"].str.rpartition(" ")[2],
+        "heading": names[0],
+        "label": labels.str.partition(" (")[0],
         "words": [line] * len(side_by_side),
         "scores": side_by_side.iloc[:, 1:].to_numpy(float).tolist(),
         "marks": [[roles.get(word, "") for word in line]] * len(side_by_side),

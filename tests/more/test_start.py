@@ -28,3 +28,11 @@ def test_stage_05_runs_alone(small_outputs: Path) -> None:
     (job,) = (job for job in plan_jobs("cebab", "small") if job.stage == "05_figures")
     run_job(job, job.stage)
     assert list(job.folder.glob("*.png"))
+
+
+def test_stage_03_runs_alone_cut_down_for_a_lesson(small_outputs: Path, capsys) -> None:
+    assert cli.main(["start", "lm_saliency", "03", "--scale", "lesson"]) == 0
+    assert "`touchstone run lm_saliency --scale lesson --stage 03_" in capsys.readouterr().out
+    (job,) = (job for job in plan_jobs("lm_saliency", "lesson") if job.stage == "03_attribution")
+    run_job(job, job.stage)
+    assert (job.folder / "lines.parquet").is_file()

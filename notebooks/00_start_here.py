@@ -34,7 +34,7 @@
 #
 # - **Good methods point at the right words. So does a rule that never looks at the model.**
 #   [See the figure](../outputs/reference/geco/cpu/05_figures.ipynb)
-# - **A published winner can lose against silence.** By one of three measures, the best method of the CEBaB paper has a
+# - **A published winner can lose to silence.** By one of three measures, the best method of the CEBaB paper has a
 #   larger error than the answer *nothing ever changes*. [See which](../outputs/reference/cebab/cpu/05_figures.ipynb)
 # - **A model that is fine-tuned on sentences with swapped pronouns treats *he* and *she* more equally.**
 #   [See by how much](../outputs/reference/implicit_bias/cpu/05_figures.ipynb)
@@ -85,8 +85,8 @@ from lib.training.transfer import Trainer
 # %% [markdown]
 # ## Settings
 #
-# Every notebook has one cell like the next one. Two more settings, `epochs` and `lr` (the learning rate), stand where
-# the model is fine-tuned.
+# Every notebook has one cell like the next one. Two more, `epochs` and `lr` (the learning rate), are set where
+# the head is trained.
 
 # %% tags=["parameters"]
 seed = 0  # of every random choice
@@ -192,7 +192,7 @@ table = pd.DataFrame({"word": words, "ground_truth": truth, "score": scores})
 _ = stage.table("attribution", table)
 
 # %% [markdown] tags=["slide"]
-# Both *her* have large scores, and *daughter* follows. The word *mother* gets nothing, although it tells the form as
+# Both *her* have large scores, and *daughter* follows. The word *mother* gets nothing, although it shows the form as
 # well. The word *leaves* was changed, too, and gets next to nothing. That is fair: the F form and the M form both have
 # *leaves*, so it cannot tell them apart.
 #
@@ -200,7 +200,7 @@ _ = stage.table("attribution", table)
 #
 # One check needs no opinion, and it answers the question above. We began at the empty sentence and ended at the real
 # one. So **the scores have to add up to the rise of the probability between the two**. This property is called
-# completeness, and what is missing is called *delta*.
+# completeness, and the gap is called *delta*.
 #
 # ![The score on the way from an empty sentence to the real one rises by 1.00. The slopes at the middle of 3 equal steps, laid end to end, reach 1.34. The gap is +0.34; more steps make it smaller.](../docs/schematics/integrated_gradients.svg)
 #
@@ -222,11 +222,11 @@ show_table(stage.table("completeness", check), {"what": "what", "value": "value"
 # Words in colour convince too easily. We want a number to compare. The studies use many; here is the simplest, **mass
 # accuracy**. By hand:
 #
-# 1. Drop the signs. A word with -0.03 has drawn as much attention as one with 0.03.
-# 2. Divide by the sum, so that all words together have one unit of attention, the *mass*.
+# 1. Drop the signs. A word with -0.03 counts as much as one with 0.03.
+# 2. Divide by the sum, so that all words together have one unit of *mass*.
 # 3. Add up the mass on the words of the ground truth.
 #
-# 1 means that all attention lies on words that matter, 0 that none does.
+# 1 means that all mass lies on words that matter, 0 that none does.
 
 # %% tags=["nbval-ignore-output", "slide"]
 mass = np.abs(scores) / np.abs(scores).sum()
@@ -279,7 +279,7 @@ plt.show()
 # Gradients. Yet it tells us nothing about the model, because it never used it.
 #
 # **A method that only does as well as such a rule has not shown that it explains the model.** One sentence may be
-# luck. Over many sentences it looks like this, in the study on the published data:
+# luck. Over many published sentences, methods and rules score like this:
 #
 # ![mass accuracy on a scale from 0 to 1: first pronoun 0.98, Integrated Gradients 0.90, LIME 0.57, Saliency 0.44, random 0.23. first pronoun, random never look at the model. The best of them, 0.98, is the floor: a method below it has not shown that it explains the model.](../docs/schematics/floor.svg)
 #
@@ -295,7 +295,7 @@ plt.show()
 # scores = explain_texts(model, ["She sings ."], "Integrated Gradients")  # or "LIME"
 # ```
 #
-# `wrap` checks your model first: from plain text and from word vectors it must compute the same answer. Integrated
+# `wrap` checks your model first: plain text and its word vectors must give the same answer. Integrated
 # Gradients takes as many steps as it needs for a delta of at most 1 %. Here we pretend that the model above is yours.
 
 # %% tags=["nbval-ignore-output", "slide"]
@@ -323,14 +323,14 @@ _ = stage.table("your_own", plain)
 # Nearly everything. The studies are about that:
 #
 # - It was one sentence, one model and one method. With another sentence the result may be worse.
-# - The rule finds one of six changed words, and the five that it misses do not count.
-# - We know what the *data* contain. What the *model* uses is another question: it may use half of it.
+# - The rule finds one of six changed words, and nothing punishes the five it misses.
+# - We know what the *data* contain. What the *model* uses is another question: perhaps only half.
 # - *Integrated Gradients* is one of about ten common methods, and they disagree.
 #
 # ## Try it
 #
 # - Set `n_train = 5`. The model gets worse. Does the explanation?
-# - In the cell of the attribution, write `"LIME"` or `"Saliency"` for the method, and leave the settings out.
+# - For the attribution, write `"LIME"` or `"Saliency"` as the method, and drop `{"n_steps": n_steps}`.
 # - Explain the NB form: `.iloc[2]`. Is *leave* still ignored?
 #
 # Exercises with checks: [page](../docs/course/exercises/start_here.md#00-start-here).
@@ -339,7 +339,7 @@ _ = stage.table("your_own", plain)
 # ## Where to go from here
 #
 # Four published studies ask: *can an explanation of a language model be trusted?* Each has another kind of ground
-# truth; the assay asks one explainer about all of them. Each has the same five notebooks.
+# truth; the assay tests one explainer on all of them. Each has the same five notebooks.
 #
 # ![Five stages in a row: 01_data_generation, 02_training, 03_attribution, 04_metrics, 05_figures. Each reads what earlier ones left. Inside 03_attribution: units such as D_A · CEf · LIME, D_A · CEf · Saliency, finished one by one and kept; then the manifest, which lists explanations.parquet, overview.csv with their checksums. With the manifest the stage is complete.](../docs/schematics/stages.svg)
 #

@@ -16,7 +16,7 @@
 # [Start here](../00_start_here.ipynb) · next: [02_training](02_training.ipynb) · this study: [README](README.md)
 #
 # Each of the other four studies compares explanations with one kind of right answer. We call such a right answer a
-# *truth*. The assay collects the truths of all four studies. With each truth it compares the same *explainers*, methods
+# *truth*. The assay collects the truths of all four studies. By each truth it tests the same *explainers*, methods
 # that score the words of a text. This stage makes the texts.
 #
 # ## What we found
@@ -28,14 +28,14 @@
 #   [See the table](../../outputs/reference/assay/small/01_data_generation/nested.csv)
 # - **Six truths fit into one format**: a text, a model, and a mark for each word. A seventh truth, *deletion*, uses the
 #   same texts. [See one text for each](../../outputs/reference/assay/small/01_data_generation/items_shown.png)
-# - **One truth needs most of the altered texts.** To measure the effect of a noun, we exchange it for twenty others.
+# - **One truth needs most of the altered texts.** To measure a word's effect, we exchange it for twenty others.
 #   [See the counts](../../outputs/reference/assay/small/01_data_generation/counts.csv)
 #
 # ## You will see
 #
 # ![The truths of the assay. mask: these words differ between the forms. planted: these words alone decide the label. cue: the verb agrees with this noun. swap: what a swap to another form does to the answer. edit: what becomes of the answer without these words. noun: what other nouns here do to the answer. deletion: how fast the answer falls when words go.](../../docs/schematics/assay_truths.svg)
 #
-# - one text for each of these six truths;
+# - one text for each but *deletion*;
 # - a review from which a person removed words, and how often a program's edits only remove words;
 # - words that we plant in a text ourselves, so that they alone decide its label.
 #
@@ -120,7 +120,7 @@ wordings = worlds.read_wordings(material("cebab") / "wordings.yaml")
 reviews = worlds.generate_reviews(worlds.World(0.0), wordings, n_reviews, 6, seed)
 
 # %% [markdown]
-# Run size `small` uses these texts. For larger ones the next cell replaces them by published sentences and reviews,
+# Run size `small` uses these texts. Larger runs replace them with published sentences and reviews,
 # except the sentences into which we plant words.
 
 # %%
@@ -208,10 +208,10 @@ show_table(counted, {"pairs": "pairs of texts", "n": "how many"})
 # |---|---|---|
 # | single | *mango* is in the text, and 0 where *cello* is | everything to that word |
 # | and | *velvet* and *copper* are both in the text | one half to each |
-# | or | *canyon* or *walnut* is in the text | everything to the one that is there, or one half to each |
+# | or | *canyon* or *walnut* is in the text | all to the one that is there; one half each if both are |
 # | order | *tulip* stands before *radar* | one half to each |
 #
-# Why one half? Insert the two words of the rule *and* one after the other. The first word changes nothing, and the
+# Why one half? For the rule *and*, insert its two words one by one. The first word changes nothing, and the
 # second word changes the label from 0 to 1. Each word is second in half of the orders, so on average it contributes one
 # half. This average is called the *Shapley value*.
 
@@ -436,7 +436,7 @@ show_table(tasks, columns)
 # %% [markdown]
 # ### Controls
 #
-# Four facts must hold for every draw. Each altered text differs from its item. The right score of a decoy is 0. No
+# Four facts must hold for every seed. Each altered text differs from its item. The right score of a decoy is 0. No
 # sentence contains a planted word before we insert it. No model is trained on an item.
 
 # %%

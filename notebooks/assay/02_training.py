@@ -124,7 +124,7 @@ print(f"{len(items)} items, {len(altered)} altered texts")
 # ## 1 · One answer by hand
 #
 # Every model here has two classes. Say that it gives the long review of stage 1 a probability of .55 for *good*, and the
-# short review .18. Near 0 and 1 a probability has no room to move, so we use log-odds, which have no end:
+# short review .18. Near 0 and 1 a probability can hardly move, so we use log-odds, which are unbounded:
 #
 # $$f(\text{long}) = \log\tfrac{.55}{.45} = 0.20, \qquad f(\text{short}) = \log\tfrac{.18}{.82} = -1.52$$
 #
@@ -143,7 +143,7 @@ plt.show()
 #
 # ## 2 · Training
 #
-# | model | task | explained for |
+# | model | task | truths |
 # |---|---|---|
 # | gender | was this sentence written about a woman or about a man? | altered words (`mask`), swap |
 # | planted | the label that the planted words decide | planted |
@@ -153,7 +153,7 @@ plt.show()
 # | number | is the next verb singular or plural? | cue |
 #
 # Each model is trained twice, each time with a different random start and a different order of the texts. Each of the
-# two is a *run* of the model. A tenth of the texts is kept aside to measure the accuracy.
+# two is a *run* of the model. A tenth of the texts is set aside to measure the accuracy.
 
 # %%
 show_source(models.train)
@@ -166,7 +166,7 @@ show_source(models.train)
 show_source(number_model.fit_number_probe)
 
 # %% [markdown]
-# Now we train all models. How accurate is each on the texts that were kept aside?
+# Now we train all models. How accurate is each on the texts that were set aside?
 
 # %%
 trainings = list(study.models())
@@ -295,7 +295,7 @@ show_table(padding, columns | {"position": "where padding stands"})
 # ## 5 · Do two runs of a model use the same words?
 #
 # Two runs of one model mostly predict the same labels. If they do not use the same words, an explanation of one run is
-# wrong for the other. Each point is a word or an edit.
+# wrong for the other. In the next figure each point is a word or an edit.
 
 # %% tags=["slide"]
 show_source(answers.two_trainings)

@@ -46,7 +46,7 @@
 # |---|---|---|
 # | `truths.parquet`, `models/` (02) | `explanations.parquet` | a number for each word, by explainer, model, run and text |
 # | `train.parquet` (01) | `redrawn.parquet` | the same for a model with random weights |
-# | | `budgets.parquet` | the same with few and with many runs of the model |
+# | | `budgets.parquet` | the same with few and with many forward passes |
 # | | `refused`, `copies`, `cost`, `agreement` (`.csv`), two figures | summaries |
 #
 # Every explainer is described in the [glossary](../../docs/glossary.md).
@@ -100,7 +100,7 @@ reuse_units = False  # read explanations that are committed, and publish new one
 # %% [markdown]
 # | word | meaning | here |
 # |---|---|---|
-# | floor | what a rule reaches that never looks at the model | `FLOORS` |
+# | floor | a rule that never looks at the model | `FLOORS` |
 # | cheater | an explanation that is made from a part of the right answer | section 1 |
 # | score | one number for each word: how much it raises the log-odds | `scores` |
 
@@ -127,13 +127,13 @@ print(f"{len(asked)} texts of {n_models} models, {len(names)} asked about each")
 # The right explanation gives each word its number. Does it satisfy the truths of stage 1?
 #
 # - **edit.** Remove *and cold* from *good and cold food*. The score rises from 1 to 2.5, so the effect of the removed words
-#   is -1.5. The explanation gives them -1.5 in sum.
-# - **noun.** Exchange *good* for other adjectives. On average the score falls by 2 minus the mean number of these
+#   is -1.5. The explanation's sum for them is -1.5.
+# - **noun.** Exchange *good* for other adjectives. On average the score falls by 2 minus the mean value of these
 #   adjectives. The same mean is subtracted for every adjective, so the explanation puts the adjectives in the right
 #   order.
 # - **deletion.** Delete the words from the largest number to the smallest. No other order makes the score fall faster.
 #
-# **Stop and guess.** A *cheater* knows which words were removed, but not their effect. It gives each of them 1. Under
+# **Stop and guess.** A *cheater* knows which words are marked, but not their effect. It gives each of them 1. Under
 # which truths is this enough?
 
 # %%
@@ -154,7 +154,7 @@ print(sorted(adds, key=adds.get, reverse=True))
 # ## 2 · One text at a time
 #
 # An explainer gets a list of words and a model. It gets no identifier, and never two texts together. So it cannot use a
-# second text, such as the other form of the sentence. A floor gets only the words. Here is the function that calls
+# second text, such as the other form of the sentence. A floor gets no model. Here is the function that calls
 # explainers and floors, and one floor:
 
 # %%
@@ -172,7 +172,7 @@ show_source(who.nearest)
 # | Rare words | words that are rare in the training texts |
 # | Word counts, Log count ratio | words that occur more often with the item's class in the training texts |
 #
-# The last two are the strongest, because they use the data that the model was trained on.
+# The last two know the most: they use the data that the model was trained on.
 #
 # ## 3 · The full run
 #
@@ -341,7 +341,7 @@ print(f"{len(twice[0])} asked twice, {len(spread)} answers of floors compared")
 # - **Padding stands for a missing word.** Integrated Gradients starts from a text of padding, and Occlusion and Kernel
 #   SHAP replace words by padding. A different replacement gives different numbers.
 # - **An explainer could learn from many texts.** We give it one at a time on purpose, because a reader also has one text.
-# - **An explainer that fails is not bad.** It may be defined for some models only. Its result is then missing in stage 4.
+# - **An explainer that fails need not be bad.** It may be defined for some models only. Its result is then missing in stage 4.
 # - **The cheater is simple.** A cheater made from more of the right answer could satisfy more truths.
 #
 # ## Try it

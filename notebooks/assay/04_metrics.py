@@ -15,7 +15,7 @@
 #
 # [Start here](../00_start_here.ipynb) · before: [03_attribution](03_attribution.ipynb) · next: [05_figures](05_figures.ipynb) · this study: [README](README.md)
 #
-# Each [truth](README.md#the-truths) has one score, which we defined before we ran the study. To
+# Each [truth](README.md#the-truths) has one main score, which we defined before the study. To
 # compare truths we turn every score into a *value*. The *floor*, a rule that never looks at the model, has the value 0.
 # The *oracle*, the right answer itself, has the value 1.
 #
@@ -174,11 +174,11 @@ plt.show()
 # | swap, noun | are the words ranked by their effect on the model? (rank correlation within a text) | 0 |
 # | planted | how much of the explanation lies where it should? | 0 |
 # | cue | does the cue get a larger score than the attractor? | .5 |
-# | edit | are the edits ranked by their effect on the model? (rank correlation over all edits) | 0, or near it: equal scores count the edited words |
+# | edit | are the edits ranked by their effect on the model? (rank correlation over all edits) | about 0: equal scores just count the edited words |
 # | deletion | how fast does the answer fall as words are deleted? (deletion score, NAOPC: 0 is the worst order, 1 the best) | - |
 #
-# We also score three *cheaters*. One knows the marks (1 for a word of the answer, 0 for another). One knows the size of
-# each effect without its sign, and one the model's scores for both texts of an edit. The *goal of the edit* is one more
+# We also score three *cheaters*. One knows the marks (1 for a marked word, 0 for another). One knows the size of
+# each effect without its sign, and one knows the scores of both texts of an edit. The *goal of the edit* is one more
 # floor. It gives the removed words a sign: whether the edit should make the review better or worse.
 #
 # **Deletion** puts padding, the mask token or the word of the other form in the place of a deleted word. For deletion
@@ -506,13 +506,13 @@ _ = stage.close(globals())
 # ## What could be wrong
 #
 # - **Six items for each truth.** Every interval is wide, including that of the floor.
-# - **Equal scores give an interval without width.** Under *cue*, twelve right answers of twelve do not mean that all will be
+# - **Equal scores give an interval without width.** Under *cue*, twelve of twelve right answers do not mean that all will be
 #   right.
 # - **A value can mislead.** Where floor and oracle are close, a small difference becomes a large value. Where another rule
 #   is stronger than the floor, a positive value is no success.
 # - **Rank correlations depend on the set of explainers.**
 # - **Altered words, swap and deletion share texts.** This alone makes their results more alike.
-# - **Padding looks like a text about men to this model** (stage 2). Explainers that use padding, and deletion with padding,
+# - **To *gender*, padding looks like a text about men** (stage 2). Explainers that use padding, and deletion with padding,
 #   show little for such texts.
 # - **The gate uses one random model**, which may happen to favour some words.
 #

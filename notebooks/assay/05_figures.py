@@ -99,9 +99,9 @@ print(f"{len(tables['cells'])} cells, {len(truths)} truths")
 # the best possible score.
 #
 # The grey band ends at the score of a rule that never looks at the model; the rule's name stands in brackets. A dot is
-# filled if the explainer is clearly better: its whole interval lies above the score of this rule. A dot stays empty if
+# filled if the explainer is clearly better: its whole interval lies above the score of this rule. It is also empty if
 # the interval has no width, which happens when a few texts have equal scores. We chose the rule before the run. A dotted
-# line is the best rule of the run, where that is another one.
+# line marks the best rule of the run, if it is another.
 
 # %% tags=["nbval-ignore-output", "slide"]
 note = f"Run size {scale}: at most {tables['cells']['n_clusters'].max()} texts a truth"
@@ -136,7 +136,7 @@ show_table(grid, shown | {"mask": "altered words"})
 #
 # ## Do the truths rank explainers alike?
 #
-# **How to read the figure.** Each dot compares two truths. At 1 they put the explainers in the same order, at 0 the
+# **How to read the figure.** Each dot compares two truths. At 1 they put the explainers in the same order; at 0 the
 # orders have nothing in common. The line is the interval. The triangle shows how well a truth agrees with itself, if we
 # split its items into halves. For two truths we draw the lower of their two triangles. The truths differ clearly if
 # their line ends left of it.
@@ -166,11 +166,11 @@ gate = stage.table("gate", tables["gate"], digits=2)
 show_table(gate, columns | {"passes": "passes"})
 
 # %% [markdown] tags=["slide"]
-# Every explainer passes. So each explanation depends on the weights, though it may still be wrong about them.
+# Every explainer passes. So each explanation depends on the weights, though it may still be wrong.
 #
 # ## What can we recommend?
 #
-# Each line of the table is a question about a model or its data, the truth that tests it, and the family of explainers
+# Each row of the table has a question about a model or its data, the truth that tests it, and the family of explainers
 # that we recommend. We name a family only if a verdict supports it, which is not possible at run size `small`.
 
 # %% tags=["slide"]

@@ -17,12 +17,12 @@
 #
 # ## What we found
 #
-# - **Our counts of the published labels agree with the paper's Table 3a** ([table](../../outputs/reference/cebab/cpu/01_data_generation/table_3a.csv)).
-# - **We could not reproduce its Tables 3c and 3d, which are about pairs of texts** ([table](../../outputs/reference/cebab/cpu/01_data_generation/readings.csv)). In our best interpretation of "edit pair" the counts still differ by 12 %<!-- min cebab/cpu/01_data_generation/readings.gap -->.
-# - **A difference of means gives an aspect credit for the other aspects that go with it.** In a world of our own, where the true effects are known, noise looks 3.0<!-- cebab/cpu/01_data_generation/average_effects[world=confounded, aspect=noise, old=Negative, new=Positive].ratio --> times as important as it is ([figure](../../outputs/reference/cebab/cpu/01_data_generation/confounding.png)).
+# - **Our counts of CEBaB's labels agree with its paper's Table 3a** ([table](../../outputs/reference/cebab/cpu/01_data_generation/table_3a.csv)).
+# - **We could not reproduce its Tables 3c and 3d, which are about pairs of texts** ([table](../../outputs/reference/cebab/cpu/01_data_generation/readings.csv)). With our closest definition of "edit pair" the counts differ by 12 %<!-- min cebab/cpu/01_data_generation/readings.gap -->.
+# - **Comparing mean stars credits an aspect for other aspects that go with it.** In a simulated world with known true effects, noise looks 3.0<!-- cebab/cpu/01_data_generation/average_effects[world=confounded, aspect=noise, old=Negative, new=Positive].ratio --> times as important as it is ([figure](../../outputs/reference/cebab/cpu/01_data_generation/confounding.png)).
 #
 # "Would the model have given fewer stars if the food had been bad?" To answer this, we need a second review that differs in the food and in nothing else. CEBaB (arXiv 2205.14140) asked people to write such texts. With them the effect of a concept on a model is *measured*.
-# An explanation, which only estimates it, can be checked.
+# So we can check an explanation, which only estimates it.
 
 # %% [markdown] tags=["slide"]
 # ## You will see
@@ -188,7 +188,7 @@ show_source(edit_pairs)
 #
 # ![A causal graph from left to right. The state of the world, U, decides the concepts food, service, ambiance, noise. The concepts and a second source, V, decide the text X. Its features, phi of X, go to the model N, which gives scores. Concepts reach the model through the text alone.](../../docs/schematics/causal_graph.svg)
 #
-# Nobody can tell what a person *would* have written. So we wrote a world of our own. A restaurant has a quality $q$. An aspect $a$ is good if a weighted sum of the quality and of chance $\epsilon_a$ exceeds $-b_a$:
+# Nobody can tell what a person *would* have written. So we built a world of our own. A restaurant has a quality $q$. An aspect $a$ is good if a mix of quality and chance $\epsilon_a$ exceeds a threshold $-b_a$:
 #
 # $$q, \epsilon_a \sim \mathcal{N}(0, 1) \qquad \text{Positive}_a \Leftrightarrow \gamma q + \sqrt{1 - \gamma^2}\, \epsilon_a > -b_a$$
 #
@@ -201,7 +201,7 @@ show_source(edit_pairs)
 # | Positive | .9 | .6 | .5 | .3 |
 # | Negative | −1.1 | −.9 | −.6 | −.5 |
 #
-# Chance decides which aspects are mentioned; the others are *unknown* and add nothing. The number $\gamma$ is the **confounding**. With $\gamma = 0$ the aspects are independent, with a large $\gamma$ good food comes with good service. The shares of the values, here of *service*, do not depend on $\gamma$:
+# Chance decides which aspects are mentioned; the others are *unknown* and add nothing. The number $\gamma$ is the **confounding**. With $\gamma = 0$ the aspects are independent; with a large $\gamma$ good food comes with good service. The shares of the values, here of *service*, do not depend on $\gamma$:
 
 # %%
 worlds = {"confounded": World(confounding), "independent": World(0.0)}
@@ -225,7 +225,7 @@ show_source(World.true_effect)
 
 # %% [markdown] tags=["slide"]
 # ### What confounding does
-# A simple estimate is a *difference of means*: the mean stars of reviews that praise the food, minus those of reviews that blame it.
+# A simple estimate is a *difference of means*: the mean stars of reviews that praise the food, minus those of reviews that criticise it.
 #
 # **Stop and guess.** In the confounded world praise of the food comes with praise of the service. Is the difference of means too large or too small?
 
@@ -244,7 +244,7 @@ in_words(
 )
 
 # %% [markdown]
-# It is too large, most of all for noise, which matters least: it gets credit for food and service. In the independent world both agree. We check this.
+# The difference is too large, most of all for noise, which matters least and gets credit for food and service. In the independent world both agree. We check this.
 
 # %%
 gap = (opposite["conexp"] - opposite["true"]).abs().groupby(opposite["world"]).max()
@@ -256,7 +256,7 @@ assert confounding < 0.5 or gap["confounded"] > 0.2, (
 # %% [markdown]
 # ## 4 · Reviews from this world
 #
-# A review has one clause for each aspect that it mentions: a subject and a predicate. There are 32 predicates for each value of an aspect, and none of the test split occurs in training. Of an *unknown* aspect the review says nothing, or something without a judgement. An edit replaces, adds or removes the clause of one aspect. The other clauses stay, but may be joined in another way.
+# A review has one clause for each aspect that it mentions: a subject and a predicate. Each value of an aspect has 32 predicates; those of the test split do not occur in training. About an *unknown* aspect the review says nothing, or passes no judgement. An edit replaces, adds or removes the clause of one aspect. The other clauses stay, but may be joined in another way.
 
 # %%
 generated = {
@@ -271,7 +271,7 @@ for row in first.itertuples():
     )
 
 # %% [markdown]
-# We check this, and that a plain loop finds the same pairs.
+# We check the split of predicates, and the pairs with a plain loop.
 
 # %%
 parts = wordings_by_split(wordings)
@@ -600,7 +600,7 @@ in_words(
 )
 
 # %% [markdown]
-# Does another interpretation of "edit pair" give the paper's counts in Table 3c? We vary whose labels count: the readers' or the editors' goals. We also vary which kinds of pairs count, and whether a pair counts as one half, one or two. *Gap* is the sum of the twelve differences, as a share of the
+# Does another interpretation of "edit pair" give the paper's counts in Table 3c? We count the readers' labels, or the editors' goals instead. We also vary which kinds of pairs count, and whether a pair counts as one half, one or two. *Gap* is the sum of the twelve differences, as a share of the
 # paper's total.
 
 
@@ -669,7 +669,7 @@ in_words(
 #
 # ## 7 · The same question, answered twice
 #
-# Sometimes two editors made the same change of the same review. An explainer can give only one answer for both, so stage 4 derives a bound from such pairs. "The same" can mean that both editors had one *goal*, or that readers gave both texts one *label*.
+# Sometimes two editors made the same change to the same review. An explainer can give only one answer for both, so stage 4 derives a bound from such pairs. "The same" can mean that both editors had one *goal*, or that readers gave both texts one *label*.
 
 
 # %%

@@ -23,13 +23,13 @@
 #   ([table](../../outputs/reference/cebab/cpu/02_training/aspect_accuracy.csv)). Explainers that rely on them inherit these errors.
 # - **An encoder that was trained to forget a concept still holds much of it** ([table](../../outputs/reference/cebab/cpu/02_training/unlearnt.csv)). A newly fitted linear classifier, a *probe*, reads the concept's value from its vectors. It is right more often than a rule that always names the most frequent value.
 #
-# This stage trains the models that will be explained. They predict how many stars a review gives. It also trains *aspect classifiers*, which predict whether a text praises, blames or does not mention food, service,
+# This stage trains the models that will be explained. They predict how many stars a review gives. It also trains *aspect classifiers*, which predict whether a text praises, criticises or does not mention food, service,
 # ambiance and noise. Some explainers need these values, and they may use only what can be predicted from a text.
 
 # %% [markdown] tags=["slide"]
 # ## You will see
 #
-# - classifiers, between simple rules (the floors) and the best possible reader of our own worlds (the ceiling);
+# - classifiers beside simple rules (floors) and the best possible reader of our own worlds (ceiling);
 # - how an encoder is trained to forget a concept;
 # - what the explainers of stage 3 receive.
 #
@@ -79,10 +79,10 @@ from lib.studies.cebab.worlds import World
 # %% [markdown]
 # ## Settings
 #
-# There are three kinds of models. `encoder` keeps its `n_frozen` lowest layers and fine-tunes the others. `BiLSTM` is trained from scratch on the encoder's word vectors. `frozen encoder` keeps the whole encoder and trains only a linear head.
+# There are three kinds of models. `encoder` freezes its `n_frozen` lowest layers and fine-tunes the rest. `BiLSTM` is trained from scratch on the encoder's word vectors. `frozen encoder` freezes all of it and trains only a linear head.
 # `train_on` chooses the train set of stage 1. The paper uses `exclusive`. Scale small uses only the originals (`observational`), because edits would break the confounding that we want to study.
 #
-# Any encoder of the Hugging Face hub can be used, and models of your own can join in stage 3 ([README](README.md#a-model-of-your-own)).
+# Any encoder on the Hugging Face hub can be used, and models of your own can join in stage 3 ([README](README.md#a-model-of-your-own)).
 
 # %% tags=["parameters"]
 scale = "small"  # which settings: small, cpu or paper; names the output folder
@@ -139,12 +139,12 @@ pd.DataFrame(
 )
 
 # %% [markdown] tags=["slide"]
-# The originals of dev are used to choose the epoch. The models predict all test texts, originals and edits.
+# The originals of dev are used to choose the epoch. The models rate all test texts, originals and edits.
 #
 # ## 1 · The best possible reader, by hand
 #
 # In our own world we know how well the stars can be predicted at all. Take a review that praises the food, complains about the service and
-# says nothing else. By the weights of stage 1 the food adds 0.9 stars and the service takes 0.9, so the mean stays at 3.1. The reviewer's mood adds a normal error with a standard deviation of 0.4.
+# says nothing else. In stage 1 the food adds 0.9 stars and the service takes 0.9 away, so the mean stays at 3.1. The reviewer's mood adds a normal error with a standard deviation of 0.4.
 #
 # **Stop and guess.** How often does such a reviewer give three stars? The next cell has the probabilities of all five ratings.
 
@@ -186,7 +186,7 @@ vectors = {
 print(f"{sum(map(len, vectors.values()))} vectors")
 
 # %% [markdown]
-# We predict the four values of every text that a model classifies. With `resample_aspects` each fine-tuning run has its own aspect classifiers. They are fitted to the train reviews with a random weight for each review. So the intervals contain their variation, too.
+# We predict the four values of every text that a model classifies. With `resample_aspects` each fine-tuning run has its own aspect classifiers. They are fitted to the train reviews with a random weight for each review. So the intervals reflect their variation, too.
 
 # %%
 aspects = pd.concat([study.aspects(name) for name in data], ignore_index=True)
@@ -489,7 +489,7 @@ in_words(
 )
 
 # %% [markdown] tags=["slide"]
-# Both models are above the floors and far below the ceiling; their own intervals nearly coincide. For this study a weak model does no harm: an explanation is compared with what *this* model does, right or wrong.
+# Both models are above the floors and far below the ceiling; their intervals nearly coincide. For this study a weak model does no harm: an explanation is compared with what *this* model does, right or wrong.
 #
 # ## 6 · Control
 #
@@ -543,8 +543,8 @@ for name in data if scale in ("small", "cpu") else []:
 # %% [markdown] tags=["slide"]
 # ## What could be wrong
 #
-# - **One fine-tuning run says little** about a kind of model. At scale small the intervals contain only the choice of reviews.
-# - **480 reviews are few.** From them a model has to learn how each aspect is praised and blamed, and how much it matters.
+# - **One fine-tuning run says little** about a kind of model. At scale small the intervals reflect only the choice of reviews.
+# - **480 reviews are few.** From them a model has to learn how each aspect is praised or faulted, and how much it matters.
 # - **The aspects of the train texts** are predicted by classifiers that were fitted to these texts.
 # - **The word vectors of our BiLSTM** are the encoder's, not fastText's as in the paper.
 #

@@ -80,9 +80,9 @@ from lib.studies.cebab.words import in_words
 # %% [markdown]
 # ## Settings
 #
-# Sections 2 and 3 say what each explainer does. A name with *(as released)* has the main [fault of the released code](README.md#where-the-released-code-differs-from-the-definition). *(towards c')* is our variant that uses the direction of the change.
+# Sections 2 and 3 say what each explainer does. A variant *(as released)* has the main [fault of the released code](README.md#where-the-released-code-differs-from-the-definition). *(towards c')* is our variant that uses the direction of the change.
 #
-# A model that was trained elsewhere can join by files, and so can an explainer of your own. The [README](README.md#a-model-of-your-own) has examples.
+# A model trained elsewhere can join through files, and so can an explainer of your own. The [README](README.md#a-model-of-your-own) has examples.
 
 # %% tags=["parameters"]
 scale = "small"  # which settings: small, cpu or paper; names the output folder
@@ -177,7 +177,7 @@ pairs.groupby(["dataset", "aspect"], sort=False).size().unstack()
 # A test text has bad food and bad service, and the model gives it .1. **What if the food had been good?** Stop and guess before you read on.
 #
 # - *CONEXP* (conditional expectation) compares averages: (.9 + .6) / 2 − (.5 + .1) / 2 = **.45**. It does not look at the text.
-# - *Approx* (approximate counterfactual) takes a text with good food that agrees in all other aspects. It subtracts the model's answer to the test text: .6 − .1 = **.5**.
+# - *Approx* (approximate counterfactual) takes a text with good food that agrees in all other aspects. The difference of the model's two answers is .6 − .1 = **.5**.
 # - *S-Learner* fits a logistic regression of the answers on the values, and changes one value. *Soft* means that it is fitted to probabilities and not to classes.
 
 # %% tags=["slide"]
@@ -216,7 +216,7 @@ pd.Series(answers).round(3).to_frame("effect on the second class").T
 # %% [markdown]
 # With four texts the regularisation of the regression has much weight, so S-Learner's effect is smaller than the other two.
 #
-# Of a test pair an explainer receives only a `Questions` object. It holds the text, the value of the asked aspect and the new value. The readers' other labels are blanked out, and the other text is not in it.
+# For a test pair explainers receive only a `Questions` object. It holds the text, the value of the asked aspect and the new value. The readers' other labels are blanked out, and the other text is not in it.
 
 # %%
 assert (question.texts.gold == "").all() and question.values()[0].tolist() == [
@@ -298,7 +298,7 @@ assert np.allclose(
 )
 
 # %% [markdown]
-# Removing a concept answers "what if it were unknown?". The benchmark scores it on all questions. In the variants *(towards c')*, the removed part is replaced by its mean over the train texts with the new value.
+# Removing a concept answers only "what if it were unknown?". The benchmark asks all questions. In the variants *(towards c')*, the removed part is replaced by its mean over the train texts with the new value.
 #
 # ## 3 · The other explainers
 #
@@ -314,7 +314,7 @@ assert np.allclose(
 # | Concept LIME | one regression per text, in which similar texts count more |
 # | TCAV (scaled) | the slope times the distance between the two groups of texts |
 # | ConceptSHAP | a Shapley value: what the direction of a concept adds to a linear prediction of the model's answer; without the concept this is lost |
-# | CausaLM | the answer over an encoder that was trained to forget the concept (stage 2), minus the model's; in *nothing unlearnt*, its control, the encoder forgot nothing |
+# | CausaLM | the answer from an encoder that was trained to forget the concept (stage 2), minus the model's; in *nothing unlearnt*, its control, the encoder forgot nothing |
 # | Causal Proxy Model | a copy of the model that is told what to imagine (Wu et al. 2022; see below) |
 #
 # The paper's Table 2 lists what each method needs. [The file](material/table_2.csv) has two more columns.
@@ -374,7 +374,7 @@ for name in explainers:
 show_source(Asking.answers)
 
 # %% [markdown]
-# All explainers explain all models; the Causal Proxy Model can explain only an encoder.
+# The Causal Proxy Model explains only encoders; all others explain all models.
 
 
 # %%
@@ -394,7 +394,7 @@ def ask_everybody(dataset, model, number, given=None):
 
 
 # %% [markdown]
-# Now they do.
+# We run them.
 
 # %%
 print(
@@ -409,7 +409,7 @@ print(f"{sum(map(len, found))} estimates")
 # %% [markdown]
 # ### A model from outside
 #
-# We test the files of an outside model with one of our own models: we write it, in another order, and read it again. The estimates must be the same.
+# We test the files of an outside model with one of our own models: we save it with its rows reversed, and read it. The estimates must be the same.
 
 
 # %%
@@ -609,7 +609,7 @@ in_words(
 #
 # ## 6 · Control: does the answer depend on the question?
 #
-# One text can be asked about with two different new values. The table has the share of such cases in which both answers are equal, for explainers where that happens.
+# We can ask about one text with two different new values. The table has the share of such cases in which both answers are equal, for explainers where that happens.
 
 # %% tags=["nbval-ignore-output", "slide"]
 keys = ["dataset", "model", "seed", "explainer", "base_id", "aspect"]
@@ -689,7 +689,7 @@ for parts in [*within, *given.values()][:1]:
 # ## What could be wrong
 #
 # - **Train texts have the readers' labels, test texts predicted ones.** That is the paper's rule.
-# - **TCAV has no scale.** It is a slope, not the effect of a real change. Only its direction, the cosine error, means something.
+# - **TCAV has no scale.** It is a slope, not the effect of a real change. So only its cosine error means something.
 # - **ConceptSHAP and INLP were adapted by the paper** to single texts.
 # - **CausaLM is small here.** Stage 2 shows how much of a concept is left in its encoder.
 # - **INLP's last layer is fitted again** with a small penalty. In the released code this step hardly changes it.

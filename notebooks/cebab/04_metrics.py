@@ -21,7 +21,7 @@
 #   .652<!-- cebab/cpu/04_metrics/errors[explainer=Zero, model=encoder, metric=L2].error --> ([figure](../../outputs/reference/cebab/cpu/05_figures/figure_2.png)). It holds for both models.
 # - **Much of that error is size, not direction.** If all its estimates are multiplied by .45<!-- cebab/cpu/04_metrics/scaled[explainer=Approx, model=encoder].scale -->, the error falls to
 #   .601<!-- cebab/cpu/04_metrics/scaled[explainer=Approx, model=encoder].L2_scaled --> ([table](../../outputs/reference/cebab/cpu/04_metrics/scaled.csv)).
-# - **If two editors make the same change, their effects on the model differ by** .402<!-- cebab/cpu/04_metrics/ceiling[same=label, model=encoder, metric=L2].error --> **(L2)**
+# - **If two editors make the same change, the effects of their edits differ by** .402<!-- cebab/cpu/04_metrics/ceiling[same=label, model=encoder, metric=L2].error --> **(L2)**
 #   ([table](../../outputs/reference/cebab/cpu/04_metrics/ceiling.csv)). We have only twenty such pairs.
 #
 # The changed texts exist, so we know what a change really does to the model. This stage compares the estimates of stage 3 with it.
@@ -29,7 +29,7 @@
 # %% [markdown] tags=["slide"]
 # ## You will see
 #
-# - how well rules do that use no concepts;
+# - how well rules without concepts do;
 # - what human edits change besides their goal.
 #
 # **You can then** compute three errors of an effect, and say what each does not notice. **You need**
@@ -92,7 +92,7 @@ compared = [
 # | symbol | meaning | here |
 # |---|---|---|
 # | ICaCE, *individual causal concept effect* | the effect of one change on the model (eq. 2) | `icace` |
-# | ICaCE-Error, *error of the estimated effect* | its mean distance from an explainer's estimate (eq. 3) | `L2`, `cosine`, `normdiff` |
+# | ICaCE-Error, *error of the estimated effect* | mean distance from ICaCE to the estimate (eq. 3) | `L2`, `cosine`, `normdiff` |
 # | CaCE, *causal concept effect* | the mean ICaCE of an aspect and a direction (eq. 4) | `CaCE` |
 # | ATE, *average treatment effect* | the mean change of the readers' stars (eq. 5) | `ATE` |
 #
@@ -183,7 +183,7 @@ show_source(concept_effects.cosine)
 assert np.allclose(concept_effects.in_stars(effect), -0.8)
 
 # %% [markdown]
-# Opposite directions have opposite means (CaCE), so we keep three of six.
+# A reversed change reverses the CaCE, so we keep three of six changes.
 
 
 # %%
@@ -287,11 +287,11 @@ in_words(
 #
 # ![Two effects, a and b, are 0.40 apart; an answer beside their line has the errors 0.25 and 0.25, in the mean 0.25, and one on the line 0.15 and 0.25, in the mean 0.20, which is half the distance and the least possible.](../../docs/schematics/two_editors.svg)
 #
-# Sometimes two editors made the same change of one review. The model does not react to both texts alike, but an explainer gives only one answer. For the effects $a$ and $b$ of the two texts and any answer $e$, the triangle inequality says
+# Sometimes two editors made the same change to one review. The model does not react to both texts alike, but an explainer gives only one answer. For the effects $a$ and $b$ of the two texts and any answer $e$, the triangle inequality says
 #
 # $$\tfrac{1}{2}\big(\lVert a - e \rVert + \lVert b - e \rVert\big) \ge \tfrac{1}{2} \lVert a - b \rVert$$
 #
-# So no explainer can have an L2 error below half the distance of the two effects, the `bound`. The whole distance is the *human error*: the second editor's text explains the first.
+# So no explainer can have an L2 error below half the distance of the two effects, the `bound`. The whole distance is the *human error*: the second effect estimates the first.
 #
 # Two edits count as the same change if readers gave both one *label*, or if both editors had one *goal*. Figures use the label, because published edits with one goal often differ in it (stage 1). In our worlds every edit reaches its goal, so the rows repeat.
 
@@ -384,7 +384,7 @@ in_words(
 )
 
 # %% [markdown] tags=["slide"]
-# Other aspects change in about 20 % of the values, and in 16 % where nothing was edited. So the classifiers' own mistakes can explain most of these changes.
+# About 20 % of the other aspects' values change, and 16 % where nothing was edited. So the classifiers' own mistakes can explain most of these changes.
 #
 # ## 5 · The errors
 #
@@ -398,7 +398,7 @@ scored = concept_effects.score_estimates(answers, predictions)
 print(f"{len(scored)} rows; one for each explainer, model and pair")
 
 # %% [markdown] tags=["slide"]
-# The figure has the mean errors of ten explainers, with 95 % intervals over groups of texts; `errors.csv` has all. Vertical lines are **floors**, the errors of simple rules that use no concepts; the pink ones are from section 3. *Zero* answers that nothing changes. *No concept* takes
+# The figure has the mean errors of ten explainers, with 95 % intervals over groups of texts; `errors.csv` has all. Vertical lines are **floors**, the errors of rules without concepts; pink lines are the distances of section 3. *Zero* answers that nothing changes. *No concept* takes
 # the mean of the model's answers to all train texts and subtracts its answer to this text. *Random* draws a vector. Stage 5 has both models.
 
 # %% tags=["nbval-ignore-output", "slide"]
@@ -426,7 +426,7 @@ _ = stage.table("figure", of_model[list(plotted)])
 # An explainer with a larger L2 error than *Zero* is worse than none. *No concept* does not know which aspect is asked about. Still, its cosine error is smaller than that of several methods.
 #
 # ### Direction and size apart
-# L2 measures direction and size together. So we multiply all estimates of an explainer by one number, the `scale`, fitted on pairs of dev. Below 1 the
+# L2 measures direction and size together. So we multiply all estimates of an explainer by one number, the `scale`, fitted on dev. If below 1, the
 # estimates were too large on average. The differences that remain are mostly of direction.
 
 # %% tags=["nbval-ignore-output"]
@@ -458,10 +458,10 @@ in_words(
 )
 
 # %% [markdown]
-# After scaling, Approx has a smaller error than *Zero*. CausaLM, ConceptSHAP and *No concept* stay worse: their numbers, fitted on dev, are too large for the test pairs.
+# After scaling, Approx has a smaller error than *Zero*. CausaLM, ConceptSHAP and *No concept* stay worse: their factors, fitted on dev, are too large for the test pairs.
 #
 # ### What the cosine is about
-# Does *No concept* know whether a change is good or bad? The table has how often its change in *stars* has the right sign. The cosine error is split: from an original to its edit, back, between two edits.
+# Does *No concept* know whether a change is good or bad? The table says how often a change in *stars* has the right sign. The cosine error is split: from an original to its edit, back, between two edits.
 
 # %% tags=["nbval-ignore-output"]
 sides = ["dataset", "base_id", "counterfactual_id"]
@@ -487,7 +487,7 @@ in_words(
 )
 
 # %% [markdown]
-# **A small cosine error alone does not show that an explainer knows concepts.** *No concept* has the right sign less often than CONEXP (conditional expectation) and S-Learner. A model gives most probability to one class. Most changes take some of it away, and *No concept* does nothing else. So does, in part, every method that subtracts
+# **A small cosine error alone does not show that an explainer knows concepts.** *No concept* has the right sign less often than CONEXP (conditional expectation) and S-Learner. A model gives most probability to one class. Most changes take some of it away, and *No concept* only does this. In part, so does every method that subtracts
 # the model's answer to the text, such as Approx and INLP (iterative null-space projection).
 #
 # *Zero* says nothing about the sign. TCAV (concept activation vectors) uses one direction for a change and its reverse, so its sign is right about as often as a coin's.
@@ -549,7 +549,7 @@ print(f"{len(saved)} means of an explainer, an aspect and a direction")
 
 # %% [markdown]
 # ### Does the order hold?
-# After which of two changes of one text does the model give more stars? The table has the share that an explainer orders correctly. A guess counts one half, and so does a tie (after LIBERTy, arXiv 2601.10700).
+# After which of two changes of one text does the model give more stars? The table has the share of such pairs ordered correctly. Guessing gives .5; a tie counts as .5 (after LIBERTy, arXiv 2601.10700).
 
 
 # %% tags=["nbval-ignore-output"]
@@ -693,7 +693,7 @@ if known:
     stage.figure("three_effects", figure)
 
 # %% [markdown] tags=["slide"]
-# There CONEXP gives each aspect credit for the others that go with it. The last column is its effect divided by the model's. It exceeds 1 in the independent world, too, but less.
+# On the left CONEXP credits each aspect for others that go with it. The last column is its effect divided by the model's. It exceeds 1 in the independent world, too, but less.
 
 # %% tags=["nbval-ignore-output"]
 inflated = told.pivot_table(index=["dataset", "aspect"], columns="who", values="stars")
@@ -772,7 +772,7 @@ in_words(shown, {"explainer": "cosine error", "own": "own", "shuffled": "shuffle
 # ## 8 · Comparisons and claims
 #
 # Is one explainer better than another? All answer the same questions, so we compare their L2 errors question by question. A comparison is *ranked* if its interval excludes zero, the corrected test agrees,
-# and so many texts can show a difference of its size. The Causal Proxy Model can explain encoders only, so the BiLSTM, a recurrent network that reads both ways, has fewer comparisons.
+# and the texts are enough to show such a difference. The Causal Proxy Model can explain encoders only, so the BiLSTM, a recurrent network that reads both ways, has fewer comparisons.
 
 # %% tags=["nbval-ignore-output"]
 is_chosen = scored["explainer"].isin(compared) | scored["family"].eq("outside")

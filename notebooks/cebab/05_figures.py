@@ -17,12 +17,12 @@
 #
 # ## What we found
 #
-# - **By L2, the paper's best explainer does worse than the answer "nothing changes"; by direction and size it does better.** The explainer *Approx* takes one train review that has the new value and agrees in the other aspects. Its estimate is the model's answer to that
+# - **By L2, the paper's best explainer does worse than the answer "nothing changes"; by direction alone or size alone it does better.** The explainer *Approx* takes one train review that has the new value and agrees in the other aspects. Its estimate is the model's answer to that
 #   review, minus the answer to the text. Its L2 error is .725<!-- cebab/cpu/04_metrics/errors[explainer=Approx, model=encoder, metric=L2].error -->; the error of "nothing changes" is
 #   .652<!-- cebab/cpu/04_metrics/errors[explainer=Zero, model=encoder, metric=L2].error -->. This holds for both models that we explained ([figure 2](../../outputs/reference/cebab/cpu/05_figures/figure_2.png)).
 # - **Approx points the right way, and its effects are too large.** The mean over all matching reviews has an error of
 #   .578<!-- cebab/cpu/04_metrics/errors[explainer=Approx (mean), model=encoder, metric=L2].error -->. Multiplying all estimates by one number, fitted on the dev split, helps, too ([table](../../outputs/reference/cebab/cpu/04_metrics/scaled.csv)).
-# - **Most explainers beat "nothing changes" where a change matters much, and lose to it where it matters little**
+# - **Most explainers beat "nothing changes" where a change matters a lot, and lose where it matters little**
 #   ([heat map](../../outputs/reference/cebab/cpu/05_figures/heat_map.png)).
 #
 # A small encoder and a recurrent network that reads both ways (BiLSTM) stand in for BERT, with five fine-tuning runs each. These results are from the run at scale `cpu`, on the published reviews. Its figures and verdicts
@@ -215,7 +215,7 @@ verdicts(
 )
 
 # %% [markdown] tags=["slide"]
-# By the cosine, *No concept* does better than several methods of the paper. Most changes take probability from the class that the model gives now, and *No concept* does nothing else. So does, in part, every method that subtracts the model's
+# By the cosine, *No concept* does better than several methods of the paper. Most changes take probability from the class that the model gives now, and *No concept* only does this. In part, so does every method that subtracts the model's
 # answer to the text. But *No concept* predicts poorly whether the stars rise or fall (stage 4).
 #
 # ## Heat map · Where are the errors?
@@ -247,7 +247,7 @@ _ = stage.table("heat_map", plotted)
 #
 # ## Table 4 · What does the model itself do?
 #
-# The paper says (section 6) that the mean effects on the model follow those on readers. We registered no test of this, so there is no verdict. Effects are in stars, by the most likely class, as in the paper's Table 4.
+# The paper says (section 6) that the mean effects on the model follow those on readers. We registered no test of this, so there is no verdict. Effects are changes of the most likely stars, as in the paper's Table 4.
 
 # %% tags=["nbval-ignore-output"]
 keys = ["aspect", "old", "new"]
@@ -266,7 +266,7 @@ in_words(
 
 # %% [markdown] tags=["slide"]
 # At scale `small` the readers are simulated, and *paper, BERT* is about real reviews, so only signs can be compared. Eleven of the twelve effects on our model have the sign of the effect on the readers.
-# Service from Positive to unknown has the other one. At scale `cpu` all twelve have the sign of the paper's BERT ([table](../../outputs/reference/cebab/cpu/05_figures/table_4.csv)).
+# The exception is service from Positive to unknown. At scale `cpu` all twelve have the sign of the paper's BERT ([table](../../outputs/reference/cebab/cpu/05_figures/table_4.csv)).
 #
 # ## The world, the model, the estimate
 #
@@ -278,7 +278,7 @@ effects = stage.table("three_effects", tables["three_effects"])
 print(f"{len(effects)} effects, of {effects['who'].nunique()} who say or feel them")
 
 # %% [markdown]
-# [The table](../../outputs/reference/cebab/small/05_figures/three_effects.csv) has all of them in stars. CONEXP compares reviews that praise an aspect with reviews that blame it. Where aspects go together, it gives one of them credit for all.
+# [The table](../../outputs/reference/cebab/small/05_figures/three_effects.csv) has all of them in stars. CONEXP compares reviews that praise an aspect with reviews that criticise it. Where aspects go together, it gives one of them credit for all.
 # An explanation that agrees with what we know about restaurants can still be wrong about the model.
 #
 # ## All claims

@@ -169,7 +169,7 @@ docs, pipeline_name = parse.parse_by(spacy_pipeline, summaries["sentence"], anno
 print(f"{len(docs)} parsed sentences; pipeline: {pipeline_name}")
 
 # %% [markdown]
-# Here is the beginning of a parse. The root *shipped* "hangs from" itself. It says nothing about person or number, but its
+# Here a parse begins. The table hangs the root *shipped* from itself. It says nothing about person or number, but its
 # auxiliary *is* does (`aux:pass`; the subject of a passive verb is `nsubj:pass`).
 
 # %%
@@ -186,10 +186,10 @@ show_table(parsed, dict(zip(parsed, ["word", "relation", "hangs from", "number"]
 
 # %% [markdown]
 # The paper's filters (appendix A.1.2) ask two questions. Is the main verb in the third person singular, like *walks* or *is*? Is the
-# subject *human*: a name, *he*, *she*, or a noun for a person, and not *neuter* like *it*? Two more are fewer than 30 tokens, as in the released code,
+# subject *human*: a name, *he*, *she*, or a noun for a person, and not *neuter* like *it*? Two more ask for under 30 tokens, as in the released code,
 # and a full stop at the end. Duplicates are dropped.
 #
-# We look at auxiliaries, too, and the paper at the root alone. (UD and CLEAR are two schemes of grammar.)
+# We also check auxiliaries, the paper only the root. (UD and CLEAR are two annotation schemes.)
 
 # %%
 show_source(filters.is_third_singular)
@@ -293,7 +293,7 @@ print(len(base), "labels checked")
 # %% [markdown] tags=["slide"]
 # ## 4 · Would somebody else have written the same labels?
 #
-# Some sentences were labelled a second time, blind, by the same guide. *The same* means
+# Some sentences were labelled again, blind, with the same guide. *The same* means
 # every word of all three forms. *Cohen's kappa* is the agreement on which words change: 0 is chance, 1 is perfect.
 
 # %% tags=["slide"]
@@ -316,7 +316,7 @@ show_table(
 )
 
 # %% [markdown]
-# Two sentences differ. In one, only one labeller made a *girl* of a *youth*. In the other the neutral form of a *seamstress* is a
+# Two sentences differ. In one, only one labeller changed *youth* to *girl*. In the other the neutral form of a *seamstress* is a
 # *stitcher* or a *sewer*.
 #
 # [An appendix](appendix_annotator.ipynb) asks whether a program can write the labels.
@@ -378,7 +378,7 @@ show_table(
 )
 
 # %% [markdown]
-# Published files can have errors. Those of *form*, such as a mask longer than its sentence, are treated as `on_fault` says. Those of
+# Published files can have errors. *Format* errors, such as a mask longer than its sentence, are treated as `on_fault` says. Those of
 # *wording*, such as *them* for *their*, stay, unless `gold = "corrected"`. In our own text the search finds:
 
 # %%
@@ -528,7 +528,7 @@ bias = pd.DataFrame(
 _ = stage.table("bias", bias)
 
 # %% [markdown]
-# The share of masked words is a *floor*: the score of an even explanation, which never looks at the model. Models read
+# The share of masked words is a *floor*: the score if all words get the same number, without any model. Models read
 # *word pieces*, so we also count pieces.
 
 # %%
@@ -697,7 +697,7 @@ show_table(ranked, dict(zip(ranked, ranked)))
 
 # %% [markdown]
 # Pronouns lead in every column, as in the paper. With *subject only* they are weaker, because other people's pronouns stand in all
-# forms. For the non-binary form verbs follow: agreement is evidence as well.
+# forms. In the non-binary form, verbs follow: agreement is evidence as well.
 #
 # Last, we write the data sets in GECO's format, and read them back.
 

@@ -39,7 +39,7 @@
 # - the accuracy of every model beside the paper's, and beside two rules that use no language model.
 #
 # **You can then** say which parameters a scheme changes, and judge a classifier beside two rules. **You need**
-# [stage 1](01_data_generation.ipynb), and to have trained some classifier before. **Time:** 20 minutes to read, 4 minutes to
+# [stage 1](01_data_generation.ipynb), and to have trained a classifier before. **Time:** 20 minutes to read, 4 minutes to
 # run, [15 minutes for the exercises](../../docs/course/exercises/geco.md#02-training).
 #
 # | in | out |
@@ -81,7 +81,7 @@ from lib.training.transfer import Trainer
 # %% [markdown]
 # ## Settings
 #
-# A *scheme* says which parts of a model learn; section 3 names them. A setting that differs between schemes is a dictionary with one value for each.
+# A *scheme* says which parts of a model learn (section 3). A setting that differs between schemes is a dictionary with one value for each.
 # Schemes named in `one_dataset_schemes` are trained on *subject only* (D_S) alone, the others on every data set. The
 # paper's settings (its Table 5) are in `params/geco/paper.yaml`. Our training is shorter, because we have fewer sentences and one processor core.
 
@@ -172,7 +172,7 @@ show_table(
 )
 
 # %% [markdown] tags=["slide"]
-# Every base sentence is there once in each form. So guessing is right one time in three, or in two with two forms.
+# Every base sentence is there once in each form. So a guess is right one time in three (two forms: one in two).
 #
 # ## 1 · One sentence by hand
 #
@@ -182,7 +182,7 @@ show_table(
 #
 # 1. What does a model read? We expect a mark in front and one at the end (`[CLS]` and `[SEP]`, in the [glossary](../../docs/glossary.md)), one token for each common word, and
 #    several for *wholeheartedly*.
-# 2. What would a rule answer that looks at the first pronoun only? *He*, so M, and that is wrong.
+# 2. What would a rule that sees only the first pronoun answer? *He*, so M, and that is wrong.
 
 # %%
 trainer = Trainer(encoder, encoder_revision, pick_device(device), validation_share, ola)
@@ -194,7 +194,7 @@ for token, word in zip(reader.tokenizer.convert_ids_to_tokens(encoded.ids), word
     print(f"{token:<12}{word}")
 
 # %% [markdown]
-# As expected. Explanations ask how the score changes with the *word embeddings*. So the model must give the same scores when it is run from them:
+# As expected. Explanations ask how the score changes with the *word embeddings*. So the model must score the embeddings as it scores the text:
 
 # %%
 assert set(words) - {""} == set(example)
@@ -211,7 +211,7 @@ assert torch.allclose(from_embeddings, ordinary, atol=1e-5)
 # A *floor* is the score of a rule that never looks at the model. We use two rules:
 #
 # - **First pronoun** gives the class of the first *she*, *he* or *they*, in any case form. Without a pronoun it says F.
-# - **Bag of words** is a logistic regression on word counts. It knows the words and not their order.
+# - **Bag of words** is a logistic regression on word counts. It knows the words but not their order.
 #
 # We call a row *hard* if its first pronoun belongs to somebody else. Then the pronoun is the same in all forms, the rule gives all
 # three the same answer, and one of three is right. Only on hard rows can a model show that it has found the subject.
@@ -304,7 +304,7 @@ show_table(
 # embeddings* (CE) and *head + embeddings* (CEf) also train the embeddings; CE first re-initialises them. *Everything* (CEfAf) trains all.
 #
 # The next cell checks two counts by hand. An embedding has 384 coordinates. There is one for each of 30,522 words and 512 positions, and two for sentence types.
-# The layer normalisation behind them adds two such vectors.
+# The layer normalisation after them adds two such vectors.
 
 # %%
 if encoder == "all-MiniLM-L6-v2":
@@ -350,7 +350,7 @@ show_table(
 show_source(OneLayerNet.attention)
 
 # %% [markdown]
-# The next cell computes the equation word for word, and compares.
+# The next cell computes the equation term by term, and compares.
 
 # %%
 torch.manual_seed(0)
@@ -371,7 +371,7 @@ print(f"attention to padding: {a[1, 3:].sum():.2f}")
 #
 # All schemes are trained alike: cross-entropy, Adam, a learning rate that rises over the first tenth of the steps and then falls
 # to zero. Of all epochs we keep the one with the lowest loss on validation sentences. These are whole base sentences, so no form of them
-# is seen in training. The step itself is the first branch here:
+# is seen in training. One step is the first branch below:
 
 # %%
 show_source(take_step)
@@ -515,7 +515,7 @@ show_table(
 #
 # ![Right and wrong answers to 4 base sentences in three forms, by 3 fine-tuning runs, with a mean of 0.72; a resample draws whole sentences, with all their forms and runs, and has a mean of 0.50.](../../docs/schematics/resample.svg)
 #
-# A dot is the accuracy on the test part. The line through it is the 95 % interval over base sentences and seeds. Three forms of one sentence are not three independent rows, so whole base sentences are
+# Below, a dot is the accuracy on the test part. Its line is the 95 % interval over base sentences and seeds. Three forms of one sentence are not three independent rows, so whole base sentences are
 # resampled. The two vertical lines are the two rules. Grey crosses are the paper's values.
 
 
@@ -618,7 +618,7 @@ show_table(
 
 # %% [markdown] tags=["slide"]
 # Where all gendered words change, every trained model is nearly always right, and so is the rule. So accuracy cannot show whether a model reads more than pronouns.
-# For *subject only* it can. *Zero-shot* and *head only* are below the rule. Training the embeddings lifts a model far above *head only*. *Everything* is best, and leads most on hard rows.
+# For *subject only* it can. *Zero-shot* and *head only* are below the rule. Training the embeddings lifts a model far above *head only*. *Everything* is best, above all on hard rows.
 #
 # With few base sentences, neighbours such as *head + new embeddings* and *head + embeddings* cannot be told apart. The paper's *head only* is far above ours, with a
 # larger encoder and other sentences.
@@ -680,7 +680,7 @@ if scale in ("small", "cpu"):
 # - **MiniLM is not BERT.** It has half the layers and was trained to compare sentences.
 # - **Head only sees little.** It reads the first token through a layer (the *pooler*) that was never trained for this and stays frozen, as in the released code. Its low accuracy says as much about
 #   the pooler as about the encoder.
-# - **Validation chose the epoch** on few sentences. So the loss of the kept epoch is a little too good; the test accuracy is not.
+# - **Validation chose the epoch** on few sentences. So the kept validation loss is slightly optimistic; the test accuracy is not.
 #
 # ## Try it
 #

@@ -39,9 +39,9 @@
 #
 # - one sentence explained by eight methods and four rules;
 # - three methods in full, each checked by a second computation;
-# - how much depends on choices beside the method.
+# - how much depends on other choices.
 #
-# **You can then** compute four attributions of a small model by hand, write Shapley values, and check that scores add
+# **You can then** compute four attributions of a small model by hand, find Shapley values, and check that scores add
 # up. **You need** [stage 1](01_data_generation.ipynb), [stage 2](02_training.ipynb), and what a gradient is.
 # **Time:** 20 minutes to read, 4 minutes to run, 20 minutes for the exercises.
 #
@@ -185,7 +185,7 @@ for name in datasets:
     )
 
 # %% [markdown] tags=["slide"]
-# ## 1 · By hand, with a model of four numbers
+# ## 1 · By hand, with a model of four inputs
 #
 # This model reads two words of two numbers each:
 #
@@ -248,7 +248,7 @@ seeds_of = one_seed_methods, every_seed_methods, one_pass_schemes, n_base_of
 plan = explaining.plan_units(trained, methods, settings, n_base, n_base_ola, *seeds_of)
 
 # %% [markdown]
-# We show the BERT in which everything was fine-tuned.
+# We show the model with everything fine-tuned.
 
 # %%
 encoders = [name for name in schemes if not scheme_named(name).is_one_layer]
@@ -442,7 +442,7 @@ compared = pd.DataFrame({"token": pieces, "exact": exact, **by_samples})
 stage.table("shapley", compared).set_index("token")
 
 # %% [markdown]
-# With 25 samples, as in the released code, the two pronouns have the largest scores, but not the right ones. With a thousand they are close. An average sentence has more than
+# With 25 samples, as in the released code, the two pronouns have the largest scores, but the values are off. With a thousand they are close. An average sentence has more than
 # twenty tokens, so 25 samples are hardly more than the coefficients to be fitted.
 #
 # ## 6 · The other methods
@@ -455,12 +455,12 @@ stage.table("shapley", compared).set_index("token")
 # | Guided Backprop | the length of the gradient, without negative signals at ReLUs | [Springenberg et al. 2015](https://arxiv.org/abs/1412.6806) |
 # | DeepLift | slopes from baseline to input, layer by layer, times the difference | [Shrikumar et al. 2017](https://arxiv.org/abs/1704.02685) |
 # | Gradient SHAP | Integrated Gradients at a few random points of the path | [Lundberg and Lee 2017](https://arxiv.org/abs/1705.07874) |
-# | LIME | the weight in a linear model of which words are left | [Ribeiro et al. 2016](https://arxiv.org/abs/1602.04938) |
+# | LIME | the weight of a word's presence in a linear model | [Ribeiro et al. 2016](https://arxiv.org/abs/1602.04938) |
 # | Uniform random | a random number | floor |
 # | Pattern Variant | how closely the word goes with the class in the training texts | floor, GECOBench 3.3.2; [Haufe et al. 2014](https://doi.org/10.1016/j.neuroimage.2013.10.067) |
 # | First pronoun, Pronoun list | everything on the first pronoun, or on all pronouns | floors of ours |
 #
-# [The parameter file of the paper](../../params/geco/paper.yaml) lists where ours differ from the released code. Its LIME, for example, finds *he* in *the*, and explains the male class in every row.
+# [The parameter file of the paper](../../params/geco/paper.yaml) lists where we differ from the released code. The code's LIME even finds *he* in *the*, and explains the male class in every row.
 # Ours works on positions, and explains the class of the row.
 #
 # ## 7 · The full run
@@ -505,7 +505,7 @@ overview.loc[datasets[0]].round(2).astype(object).fillna("")
 
 # %% [markdown] tags=["slide"]
 # `largest_word` is the median share of the word with the largest score; a concentrated explanation need not be right. `gap` is the median size of delta, as a share of what is explained; one explanation in ten exceeds the last column.
-# It is almost zero for Integrated Gradients, and almost a half for DeepLift. Empty cells: no delta is stored.
+# `gap` is about zero for Integrated Gradients, and almost half for DeepLift. Empty cells: no delta is stored.
 #
 # ## 8 · How much is a matter of choice?
 #
@@ -556,7 +556,7 @@ print(f"{len(table)} runs with other numbers of samples")
 
 # %% [markdown]
 # How many samples are enough? Leave out an eighth of the draws at a time (a *jackknife*): how far the shares then move is an estimate of their error.
-# We draw until this error is below `tolerance`, or `most_samples` is reached. A sentence with few subsets of words is computed from all of them. One form of each base sentence:
+# We draw until this error is below `tolerance`, or `most_samples` is reached. For a short sentence we use all subsets of its words. One form of each base sentence:
 
 # %% tags=["nbval-ignore-output"]
 there = trained.query("dataset in @converged_datasets")
@@ -577,7 +577,7 @@ stage.table("converged", summary)[["dataset", *columns]]
 
 # %% [markdown]
 # `samples` is the median over rows, and `reached` the share of rows whose error is small enough. `MA` is the mass accuracy then, and `MA_usual` that with the usual number of samples.
-# On these two sentences it about doubles: with few samples a large part of both explanations is noise.
+# On the two sentences it roughly doubles: with few samples a large part of both explanations is noise.
 
 # %% [markdown] tags=["slide"]
 # ## 9 · Controls

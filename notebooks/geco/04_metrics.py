@@ -36,7 +36,7 @@
 # ## You will see
 #
 # - what mass accuracy measures, and what it forgives;
-# - how well rules do that look at no model;
+# - how well rules that see no model do;
 # - which claims a run can judge.
 #
 # **You can then** compute mass accuracy and recall, read them beside floors, and choose what a bootstrap resamples.
@@ -143,7 +143,7 @@ assert np.isclose(metrics.mass_accuracy([-7 * s for s in scores], mask), 0.8)
 # recall is 2/3.
 #
 # Random scores reach the share of changed words, here .3, and D_A has
-# more of them than D_S. On a second scale random scores have a mean of 0, and the best explanation has 1:
+# more of them than D_S. If we rescale, random scores have a mean of 0, and the best explanation has 1:
 #
 # $$\mathrm{MA}_{\mathrm{chance\ normalised}} = \frac{\mathrm{MA} - \mathrm{share}}{1 - \mathrm{share}}$$
 
@@ -163,7 +163,7 @@ assert abs(normalised(noise, share).mean()) < 0.01
 # **Do the changed words come first?**
 #
 # - *area under the ROC curve*: how often does a changed word rank above another word?
-# - *average precision*: what share of the words down to a changed word is changed, on average?
+# - *average precision*: down to each changed word, what share is changed, on average?
 # - *top-k precision*: what share of the first $k$ words is changed, if $k$ words were changed?
 # - *precision at half specificity*: what share is changed, above a threshold that leaves out more than half of the other words?
 
@@ -180,7 +180,7 @@ measures |= {"precision_at_specificity": "precision at half specificity"}
 of_example.rename(index=measures)
 
 # %% [markdown]
-# *Loves*, *spend* and *cat* tie for the third place, so the top-k precision is (1 + 1 + 1/3) / 3.
+# *Loves*, *spend* and *cat* tie for third place, so the top-k precision is (1 + 1 + 1/3) / 3.
 #
 # ## 3 · Which words, rows and models count?
 #
@@ -283,7 +283,7 @@ hard = {
 judged["is_hard"] = [key in hard for key in zip(judged["dataset"], judged["row_id"])]
 
 # %% [markdown]
-# A dot is the accuracy of a model with its interval, a hollow square that on hard rows:
+# Dots are accuracies with intervals, hollow squares the accuracies on hard rows:
 
 # %% tags=["nbval-ignore-output", "slide"]
 accuracy = summaries.summarise_accuracy(judged, **how)
@@ -293,7 +293,7 @@ stage.table("accuracy_vs_floors", accuracy)
 _ = plots.plot_performance(accuracy)
 
 # %% [markdown] tags=["slide"]
-# The dashed line is this rule. **No claim about explanations rests on a model to its left.**
+# The dashed line is First pronoun. **No claim on explanations rests on models to its left.**
 #
 # ## 4 · How much lies on the changed words?
 #
@@ -389,7 +389,7 @@ worth = worth.rename(index=plots.SCHEME_NAMES, level="scheme").round(3)
 worth.rename(columns=lambda name: name.replace("_", " "))
 
 # %% [markdown]
-# In every line the smallest detectable difference is larger than the typical one. These are the best and worst places:
+# In every line the smallest detectable difference is larger than the typical one. Best and worst rank of each method:
 
 # %% tags=["nbval-ignore-output"]
 placed = summaries.possible_places(pairs, summaries.trained_only(main))
@@ -398,7 +398,7 @@ best, worst = places["best_place"].astype(str), places["worst_place"].astype(str
 plots.method_grid(places.assign(place=best + " to " + worst), "place", "D_S")
 
 # %% [markdown]
-# Every method can have every place, so we claim no order.
+# Any method could take any place, so we claim no order.
 #
 # **Would another fine-tuning run reorder them?** The table splits the variance of mass accuracy.
 # *Run and method* is how much the differences between methods vary from run to run.
@@ -517,9 +517,9 @@ stage.table("controls", controls.reset_index()).set_index(["dataset", "method"])
 # **Claims.** The papers' claims and ours are *registered* in `material/claims.yaml`: written down before the run that judges them (two came after the first run, twelve on 2026-11-23 for the fourth), with the smallest effect that would matter and the
 # test. A claim **holds** if interval and corrected test show the effect, and **partly** if they show it in some
 # comparisons. It **fails** if they show it absent or reversed. It is **undecided** if the data cannot
-# tell, and **not run** without such rows.
+# tell, and **not run** if it lacks rows.
 #
-# Of the 52 claims, 40 are statements, of which eight are judged in [an appendix](appendix_what_models_use.ipynb). The others list 70 printed numbers. A number that belongs to GECO or BERT is not judged on other sentences or another encoder.
+# Of the 52 claims, 40 are statements; [an appendix](appendix_what_models_use.ipynb) judges eight of them. The other 12 list 70 printed numbers. A number that belongs to GECO or BERT is not judged on other sentences or another encoder.
 
 # %%
 registered = stats.read_claims(paths.material("geco") / "claims.yaml")

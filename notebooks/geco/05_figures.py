@@ -31,7 +31,7 @@
 #   undecided<!-- geco/cpu/04_metrics/claims[id=integrated_gradients_best].verdict -->. On BERT it has the highest means, together with Gradient SHAP. Both were
 #   applied to one fine-tuning run only. [Claims](../../outputs/reference/geco/cpu/04_metrics/claims.csv)
 #
-# This is scale `cpu`: the published GECO, and a small BERT in the place of bert-base. Its figures and verdicts are on
+# This is scale `cpu`: the published GECO, and a small BERT in place of bert-base. Its figures and verdicts are on
 # [the results page](../../outputs/reference/geco/cpu/05_figures.ipynb).
 #
 # This notebook computes nothing. The title of a figure counts the marks that show an effect.
@@ -117,7 +117,7 @@ print(len(tables), "tables,", len(tables["claims"]), "claims and printed numbers
 
 # %% [markdown] tags=["slide"]
 # A claim **holds** where the effect is shown, and **partly** where only some of its comparisons show it. It **fails** where the effect is shown to be
-# absent or reversed. It is **undecided** where the data cannot tell. It was **not run** where there are no such rows, or the model classifies worse than
+# absent or reversed. It is **undecided** where the data cannot tell. It was **not run** where its rows are missing, or the model classifies worse than
 # the rule *class of the first pronoun*.
 #
 # All verdicts are of scale `cpu`. At scale small a cell prints one line; the link before it leads to the table, where `ours` is a value or a median over comparisons.
@@ -177,14 +177,14 @@ judge(
 # %% [markdown] tags=["slide"]
 # **Why.** *Integrated Gradients is best* is undecided<!-- geco/cpu/04_metrics/claims[id=integrated_gradients_best].verdict -->, because it explains one fine-tuning run of each BERT. The top three are
 # undecided<!-- geco/cpu/04_metrics/claims[id=three_best].verdict -->, too. *No method reaches the Pattern Variant* holds partly<!-- geco/cpu/04_metrics/claims[id=pattern_variant_unreached].verdict -->, as does *OLA beats BERT*.
-# Two claims are ours. That a method finds more than the rule *First pronoun* fails<!-- geco/cpu/04_metrics/claims[id=beyond_the_first_pronoun].verdict -->. The other compares *all gendered words* (D_A) and *subject only* (D_S) after subtracting the share of noise: D_A has more changed words.
+# Two claims are ours. *A method finds more than First pronoun* fails<!-- geco/cpu/04_metrics/claims[id=beyond_the_first_pronoun].verdict -->. The other compares *all gendered words* (D_A) and *subject only* (D_S) after subtracting the share of noise: D_A has more changed words.
 #
 # ## Figure 2a · Does training the embeddings improve explanations?
 #
 # **Claim** (section 4, second question). Compared with the zero-shot model, explanations improve most where the embeddings are trained: *head + new embeddings* (CE), *head + embeddings* (CEf). The paper concludes that
 # embeddings hold much of the bias.
 #
-# **How to read the figure.** *Relative mass accuracy* divides by the mass accuracy of the zero-shot model on the same row. A mark is the median over rows. At 1 training changed nothing. The short strokes are
+# **How to read the figure.** *Relative mass accuracy* divides by the mass accuracy of the zero-shot model on the same row. A mark is the median over rows. At 1, training changed nothing. The short strokes are
 # floors, divided by the same values.
 
 # %% tags=["nbval-ignore-output", "slide"]
@@ -199,15 +199,15 @@ _ = stage.table("figure_2a", plotted)
 judge("figure_2a", "trained_embeddings_improve", "embeddings_matter_most")
 
 # %% [markdown] tags=["slide"]
-# **Why.** That trained embeddings improve explanations holds partly<!-- geco/cpu/04_metrics/claims[id=trained_embeddings_improve].verdict -->. That they matter most holds
+# **Why.** *Trained embeddings improve explanations* holds partly<!-- geco/cpu/04_metrics/claims[id=trained_embeddings_improve].verdict -->. *They matter most* holds
 # partly<!-- geco/cpu/04_metrics/claims[id=embeddings_matter_most].verdict -->, too. The released code plots the logarithm of (relative mass accuracy - 1). This is not defined for rows that became worse, so only improved rows
-# are left. Here every row counts on which the zero-shot model has a mass accuracy above zero.
+# are left. Here every row with a zero-shot mass accuracy above zero counts.
 #
 # ## Figure 3 · Which words go with a class?
 #
 # **Claim** (section 4 and appendix). Pronouns correlate most with the class, in both data sets.
 #
-# **How to read the figure.** The bars are Pearson correlations between the tf-idf weight of a word (its frequency in the row, lower for words of many rows) and "this
+# **How to read the figure.** The bars are Pearson correlations between the tf-idf weight of a word (its frequency in the row, lower for words in many rows) and "this
 # row is of the class". The ten largest are shown.
 
 # %% tags=["slide"]
@@ -270,7 +270,7 @@ judge(
 #
 # ## Figure 5 · One sentence in full
 #
-# **Claim** (section 4). In the paper's example many methods put most of the importance on *she*, and no word is left without any.
+# **Claim** (section 4). In the paper's example many methods put most of the importance on *she*, and every word gets some.
 #
 # **How to read the figure.** Each row of panels is a method, each column a model. The last column has the floors, named on the right. A bar is the share of a word,
 # green and hatched if the word changes with the form.
@@ -287,7 +287,7 @@ _ = stage.table("figure_5", plotted)
 judge("figure_5", "pronoun_stands_out")
 
 # %% [markdown] tags=["slide"]
-# It is undecided<!-- geco/cpu/04_metrics/claims[id=pronoun_stands_out].verdict -->: one sentence can illustrate a claim, and not decide it.
+# It is undecided<!-- geco/cpu/04_metrics/claims[id=pronoun_stands_out].verdict -->: one sentence can illustrate a claim, but not decide it.
 #
 # ## Figure 7 of the first version · Is a word explained differently in the two forms?
 #
@@ -316,7 +316,7 @@ judge("figure_v1_7", "forms_explained_differently", "spread_goes_with_difference
 # v1 shows p values alone, tests row by row, and does not correct for the number of tests. We show sizes, average over the rows of a base sentence, and
 # correct (Holm).
 #
-# **How to read the figure.** Full diamonds are significant. In the grey band a difference is too small to matter: one hundredth of the attribution, per word. The title counts the significant differences, and those of them whose interval lies outside the band.
+# **How to read the figure.** Filled diamonds are significant. In the grey band a difference is too small to matter: one hundredth of the attribution, per word. The title counts the significant differences, and those of them whose interval lies outside the band.
 
 # %% tags=["nbval-ignore-output", "slide"]
 figure, plotted = plots.plot_significance(
@@ -342,14 +342,14 @@ stage.figure("figure_yardsticks", figure, formats)
 _ = stage.table("figure_yardsticks", plotted)
 
 # %% [markdown] tags=["slide"]
-# The claim was not registered. Comprehensiveness and the deletion score agree closely, and less with mass accuracy. Deletion also asks about words outside of
+# The claim was not registered. Comprehensiveness and the deletion score agree closely, but less with mass accuracy. Deletion also asks about words outside of
 # the mask.
 #
 # ## Another of ours · Which methods look at the model?
 #
 # **Claim** (Adebayo et al. 2018; not registered). An explanation of the model must change when its weights do.
 #
-# **How to read the figure.** From left to right one more part of the model is random. A line is the correlation of an explanation with that of the trained model: on the left with the signs of the scores, on the right without. The title names
+# **How to read the figure.** From left to right one more part of the model is random. A line is the correlation of an explanation with that of the trained model: left panel with the signs of the scores, right panel without. The title names
 # the methods that stay alike on the left.
 
 # %% tags=["nbval-ignore-output", "slide"]
@@ -382,7 +382,7 @@ _ = stage.close(globals())
 # %% [markdown]
 # ## Hand-over
 #
-# The comparisons behind each verdict are in [comparisons.csv](../../outputs/reference/geco/cpu/04_metrics/comparisons.csv). `make geco SCALE=paper` takes BERT itself, on a GPU.
+# The comparisons behind each verdict are in [comparisons.csv](../../outputs/reference/geco/cpu/04_metrics/comparisons.csv). `make geco SCALE=paper` uses BERT itself, on a GPU.
 
 # %% [markdown] tags=["exercise"]
 # ## Exercises

@@ -17,9 +17,9 @@
 #
 # ## What we found
 #
-# - **A program finds the gendered words well.** On GECO's test part, the words that it alters agree with the published labels with an F1 of
+# - **A program finds the gendered words well.** On GECO's test part, the words that it alters match the published labels with an F1 of
 #   .991<!-- geco/cpu/appendix_annotator/annotator[dataset=D_A, input=male, quantity=mask without verbs].en_ud_sm -->.
-# - **It is less good at finding who is meant.** Where only the words about the subject may change, F1 falls to
+# - **It is less good at telling who is meant.** Where only the words about the subject may change, F1 falls to
 #   .83<!-- geco/cpu/appendix_annotator/annotator[dataset=D_S, input=male, quantity=mask without verbs].en_ud_sm -->.
 # - **It misses six of our seven aims, partly because the published labels have errors.** Of the
 #   21<!-- geco/cpu/appendix_annotator/annotator_bounds[input=female, quantity=to the other gender].errors --> female sentences that it rewrites wrongly as male, two readings blame the labels for
@@ -148,10 +148,10 @@ show_table(
 )
 
 # %% [markdown]
-# *Reading it.* For *all gendered words* kappa is about .96; the two people of stage 1 reached .99. It is harder to find who is
+# *Reading it.* For *all gendered words* kappa is about .96; the two people of stage 1 reached .99. It is harder to tell who is
 # meant, as *subject only* shows. In about half of the sentences all three forms are the same as ours.
 #
-# Is half of the sentences wrong, then? The next cell compares the female and the male form alone.
+# Are half of the sentences wrong then? The next cell compares the female and the male form alone.
 
 # %%
 two = np.mean(
@@ -171,7 +171,7 @@ print(f"all gendered words: {two:.3f} of the female and male forms are as by han
 # ## 3 · Does it write the labels that others wrote?
 #
 # GECO's test part is the second yardstick. Nothing was fitted on it, but the program was scored on it four times. We
-# report the fourth scores.
+# report the last scores.
 #
 # Before that we set an aim for seven of the nine comparisons below. The output counts the comparisons, and those whose errors
 # were read (section 4).
@@ -207,7 +207,7 @@ len(aims), len(bounds)
 # - *Known faults forgiven* accepts two faults of the published neutral forms: verbs that do not agree, and *them* for *their*.
 #   *Labels corrected* compares with neutral forms in which we corrected them.
 #
-# A circle is the program's score and a line is the aim. A triangle is its score if only those labels were corrected that two
+# A circle is the program's score and a line is the aim. A triangle is its score after correcting only the labels that two
 # readings blame (section 4). The first four rows are scores of words (F1, from precision and recall), the others of whole
 # sentences.
 
@@ -279,7 +279,7 @@ show_table(
 # program's. *Label's, twice* counts the errors that both readings blame on the label. *Highest score* is the score without the
 # program's own errors.
 #
-# Below the table are forty errors about the subject alone (D_S). There *annotator* is the program, and *gold* are the labels.
+# Below the table are forty errors about the subject alone (D_S). There *annotator* is the program, and *gold* the labels.
 
 # %%
 show_table(
@@ -305,7 +305,7 @@ print(read_errors.groupby("verdict")["input"].value_counts().unstack().to_string
 # be, if the labels were corrected that both readings blame? It is an upper bound, because nobody searched for faults that the
 # program and the labels share.
 #
-# The ten sentences that the program itself gets wrong from the female into the other gender all contain *her*. In "she gives her
+# All ten sentences that the program itself gets wrong from female to male contain *her*. In "she gives her
 # money" only the meaning tells whether the money is given to her or is hers. Of the forty errors about the subject alone, half
 # cannot be blamed on anybody: the text does not tell who is meant.
 #

@@ -76,7 +76,7 @@ encoder = "all-MiniLM-L6-v2"  # the pre-trained language model, as in 02
 encoder_revision = ""  # the commit of a hub id
 
 # %% [markdown]
-# We use the model of stage 3: the BERT in which everything was fine-tuned.
+# We use the model of stage 3, in which everything was fine-tuned.
 
 # %%
 seeds.set_up(seed, n_threads)
@@ -175,7 +175,7 @@ print(f"ReLU modules: {n_relu}")
 #
 # **DeepLift** replaces the gradient of an activation by the slope of the straight line from baseline to input. The
 # package captum has a rule for a few activations, and treats every other module as linear. For which modules of our
-# model does it have a rule? (The tables write *reference* for the baseline, and *x* for *times*.)
+# model does it have a rule? (In the tables *reference* is the baseline, *x* is *times* or input.)
 
 # %% tags=["nbval-ignore-output", "slide"]
 known = captum_route.seen_by_deep_lift(model.module)
@@ -198,8 +198,8 @@ table = pd.DataFrame({"quantity": quantities.keys(), "value": quantities.values(
 stage.table("deeplift", table).set_index("quantity")
 
 # %% [markdown] tags=["slide"]
-# captum has a rule for one module, the tanh behind the last layer. So DeepLift is here nearly the gradient times
-# (input - baseline). DeepLift scores should add up to the change of the logit, and they miss it by the gap in the last row. We
+# captum has a rule for one module, the tanh behind the last layer. So here DeepLift is nearly the gradient times
+# (input - baseline). DeepLift scores should add up to the change of the logit, but they miss it by the gap in the last row. We
 # multiply by the difference before we sum, so the result does not vanish.
 #
 # ## 3 · Input x Gradient in BERT is about positions
@@ -290,10 +290,10 @@ by_pair[list(architectures)]
 # in GPT-2 and Llama, where captum has no rule for any module. *DeepLift rescale* is our DeepLift with a rule
 # for every layer, and in the trained BERT it gives a very different order. Input x Gradient is minus the gradient along
 # position and type in BERT, and in no other architecture of the table. AttnLRP, Occlusion and exact Shapley values are there for
-# comparison: they nearly agree with their partners in OLA only (and Occlusion in GPT-2).
+# comparison: they nearly agree with their partners only in OLA (Occlusion: also GPT-2).
 #
 # In OLA, which has no positions and no LayerNorm, all pairs nearly agree. This explains why Input x Gradient
-# can have a low mass accuracy in BERT and a high one on OLA ([stage 4](04_metrics.ipynb), section 4).
+# can have a low mass accuracy in BERT and a high one in OLA ([stage 4](04_metrics.ipynb), section 4).
 #
 # ## What could be wrong
 #

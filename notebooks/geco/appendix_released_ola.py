@@ -60,7 +60,7 @@ from lib.training.transfer import Trainer
 # %% [markdown]
 # ## Settings
 #
-# These are the settings of stage 2 that this page needs.
+# These settings are those of stage 2; of the models, only OLA-CEA is used here.
 
 # %% tags=["parameters"]
 scale = "small"  # which settings: small, cpu or paper; names the output folder
@@ -126,7 +126,7 @@ print(f"attention to padding, keys hidden: {by_keys[1, 3:].sum():.2f}")
 print("with queries hidden it is above 0.1:", bool(by_queries[1, 3:].sum() > 0.1))
 
 # %% [markdown] tags=["slide"]
-# It changes nothing: the result is the same as without a mask (the second assert). The queries of padding only affect
+# Hiding queries changes nothing: it is like having no mask (the second assert). The queries of padding only affect
 # outputs that the model does not use. So the first token attends to padding as it does to words, and the score of a
 # sentence depends on how much padding its batch needs.
 #
@@ -176,7 +176,7 @@ trainings += [("as_released", 0.1)]
 decays = pd.DataFrame(with_decay(*training) for training in trainings)
 
 # %% [markdown] tags=["slide"]
-# A table comes first, then its losses as a figure. Each circle is the training loss at the end. A guess among three classes has a loss of $\ln 3$.
+# First the table, then its losses as a figure. Each circle is the training loss at the end. A guess among three classes has a loss of $\ln 3$.
 
 # %% tags=["nbval-ignore-output", "slide"]
 _ = stage.table("weight_decay", decays)
@@ -220,8 +220,8 @@ assert decays["kept_epoch"][2] < decays["kept_epoch"].drop(2).min(), told
 # %% [markdown] tags=["slide"]
 # ## What could be wrong
 #
-# - **One seed, one data set.** This page shows how training ends, and not how much the accuracy differs between seeds.
-# - **Three changes at once.** Between *as released* and *corrected* the mask, the zeroing and the decay that we chose are different.
+# - **One seed, one data set.** This page shows how training ends, not how much the accuracy differs between seeds.
+# - **Three changes at once.** *As released* and *corrected* differ in the mask, the zeroing and the decay that we chose.
 #   None of our four training runs separates the mask from the zeroing.
 #
 # [The README](README.md#compared-with-the-released-code) compares explanations of both variants. The last cell lists all files.

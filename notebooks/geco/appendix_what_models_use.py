@@ -31,9 +31,9 @@
 #   .70<!-- geco/cpu/appendix_what_models_use/shortcut[method=LIME, n_samples 1000].estimate -->.
 #   [Table](../../outputs/reference/geco/cpu/appendix_what_models_use/shortcut.csv)
 #
-# These are explanations of eight base sentences of *all gendered words* (D_A), at scale `cpu`; the first two lines are
-# about a BERT whose head and embeddings were fine-tuned. We decided on these analyses after the claims had been
-# registered, so none of them has a verdict. The outputs below are from scale `small`.
+# These are explanations of eight base sentences of *all gendered words* (D_A), at scale `cpu`; the first two findings are
+# about a BERT whose head and embeddings were fine-tuned. We decided on these analyses after the first claims had been
+# registered, so these findings have no verdict. Section 8 has later claims, for the next run. The outputs below are from scale `small`.
 #
 # Stage 4 compares explanations with GECO's mask. The mask marks the words that *can* carry information about the class.
 # A model need not use them. Here we test the models themselves.
@@ -176,7 +176,7 @@ print("She against He:", she_and_he, " She against They:", she_and_they)
 # %% [markdown]
 # The numbers are positions in the sentence. Does the model treat the mixtures like ordinary sentences? We mix the female with the
 # male form, or one of them with the non-binary form (`forms`).
-# `outside` is the share of mixtures with a probability outside of the range between both forms, and `undecided`
+# `outside` is the share of mixtures whose probability is not between those of the two forms, and `undecided`
 # the share with a probability between .1 and .9.
 
 # %% tags=["nbval-ignore-output"]
@@ -189,7 +189,7 @@ mixtures = mixtures.astype({"mixtures": int}).reset_index()
 stage.table("mixtures", mixtures[columns], digits=2).set_index("model")
 
 # %% [markdown] tags=["slide"]
-# No mixture lies outside: they behave like sentences between the forms.
+# No mixture lies outside: each answer is between those of both forms.
 #
 # ## 2 · Do explanations agree with the swaps?
 #
@@ -226,7 +226,7 @@ shown.pivot(index="method", columns="measure", values="estimate")[ways].round(2)
 
 # %% [markdown] tags=["slide"]
 # Compare with *Uniform random*, not with zero. A player of two words gets more of any noise than a player of one word,
-# so random scores can have a correlation. They are all positive, so their 1.00 under `sign` means nothing.
+# so even random scores can correlate. They are all positive, so their 1.00 under `sign` means nothing.
 #
 # ## 3 · Delete words
 #
@@ -250,7 +250,7 @@ of_the_top = np.array([1.0, 1.0, 0.9, 0.8, 0.1])
 assert np.isclose(metrics.sufficiency(of_the_top, [0.5]), 0.1)
 
 # %% [markdown]
-# Deleting one word lowers this answer by .6, and half of the words by .7. On all rows:
+# Deleting one word lowers this answer by .6, deleting half by .7. On all rows:
 
 # %% tags=["nbval-ignore-output"]
 faith = asked.tables(
@@ -355,7 +355,7 @@ _ = stage.table("randomisation", likeness)
 _ = plots.plot_randomisation(likeness)
 
 # %% [markdown]
-# The correlations with signs; *value*, *key* and *query* are matrices of the attention layer:
+# Correlations with signs (*value*, *key*, *query*: matrices of the attention layer):
 
 # %% tags=["nbval-ignore-output"]
 _ = stage.table("randomisation", likeness)
@@ -369,14 +369,14 @@ signed.pivot(index="method", columns="part", values="estimate")[steps].round(2)
 # Every method with signed scores changes at the first step, because the head decides for which class a word counts.
 # *Saliency* and *Guided Backprop* give no signs, and hardly change when only the head is random. That is not wrong in
 # itself, because the lower parts are still trained. But such an explanation shows little about the decision.
-# When everything is random, no correlation remains here. One that did would come from the sentence.
+# When everything is random, no correlation remains here. Any left would come from the sentence.
 #
 # ## 6 · A truth that we planted
 #
 # Now we train a model for which we know the word that it uses. Each class gets a word that occurs nowhere else in the
 # data. We insert it at a random position, and give each row a random class, so that no other word says anything about
 # the class. The notebook stops unless the model uses the word: if we swap it for that of another class, at least 95 percent of the
-# predictions must follow. The figure shows each method's share on it.
+# predictions must follow. The figure shows the share on this word.
 
 # %% tags=["nbval-ignore-output", "slide"]
 names = [
@@ -468,13 +468,13 @@ _ = stage.table("yardsticks", related)
 _ = plots.plot_yardsticks(related)
 
 # %% [markdown] tags=["slide"]
-# At 1 they do. If the interval contains zero, it stays open whether they are
+# At 1 they agree. If the interval contains 0, it stays open whether they are
 # related at all. If it is far below 1, they measure different things. The intervals generalise to other
 # sentences, and not to other methods. At scale small they are too wide to decide anything.
 #
 # ## 8 · How sure is this, and what does it decide?
 #
-# The half-widths of the intervals of this run, their median and the largest over the methods, with the base sentences and fine-tuning runs behind them:
+# Half-widths of this run's intervals, as median and largest over methods, with the base sentences and fine-tuning runs behind them:
 
 # %% tags=["nbval-ignore-output", "slide"]
 estimated = {

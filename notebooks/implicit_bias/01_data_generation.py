@@ -23,14 +23,14 @@
 #
 # - **Sentences that leave the gender to one pronoun are rare.** Of 70,924<!-- implicit_bias/cpu/04_metrics/claims[id=n_original].ours --> captions
 #   774<!-- implicit_bias/cpu/04_metrics/claims[id=n_filtered].ours --> pass the filter ([figure](../../outputs/reference/implicit_bias/cpu/01_data_generation/steps.png)).
-# - **Almost all that pass are right.** We gave captions to a reader who did not know the filter's answer. Of those that pass, the reader found
+# - **Almost all that pass are right.** We gave captions to two readers who did not know the filter's answer. Of those that pass, one found
 #   96 %<!-- implicit_bias/small/01_data_generation/relabelled[reading=first].precision --> right. How many the filter misses is less certain
 #   ([table](../../outputs/reference/implicit_bias/small/01_data_generation/relabelled.csv)).
 # - **The third step matters most.** It asks to whom the pronoun refers. Without it
 #   8,375<!-- implicit_bias/cpu/01_data_generation/options[option=without step 3].sentences --> captions would be left
 #   ([table](../../outputs/reference/implicit_bias/cpu/01_data_generation/options.csv)).
 #
-# The captions belong to the run at scale `cpu`. On this page we build the filter with sentences of our own, at scale `small`.
+# The video captions belong to scale `cpu`. On this page we build the filter with sentences of our own, at scale `small`.
 
 # %% [markdown] tags=["slide"]
 # ## You will see
@@ -45,7 +45,7 @@
 # | in | out (in this stage's output folder) |
 # |---|---|
 # | `material/sentences.csv`, 313 sentences of ours with labels, or any CSV with a column of sentences | `sentences.parquet`: one row per sentence that passed |
-# | a spaCy parse (stored for our sentences) | `candidates.jsonl`: what a resolver of your own would read |
+# | a spaCy parse (stored for our sentences) | `candidates.jsonl`: input for your own coreference tool |
 # | text for the masked language model of stage 2 | `text.parquet`: one row per sentence to train or to measure on |
 # | | `steps`, `options`, `antecedents` (`.csv`); checks: `label_check`, `agreement`, `read`, `resolvers`, `agreement_captions`, `relabelled`; one figure |
 
@@ -76,7 +76,7 @@ from lib.studies.implicit_bias.naming import in_words
 # %% [markdown]
 # ## Settings
 #
-# `sentence_file` may name any CSV or TSV file, such as `train.csv` of SWAG, which the paper used. The settings from `resolver` to `any_subject` are points that the paper leaves open.
+# `sentence_file` may name any CSV or TSV file, such as `train.csv` of SWAG, the paper's data set. The paper leaves `resolver` to `any_subject` open. Their words are explained below.
 
 # %% tags=["parameters"]
 scale = "small"  # which settings: small, cpu or paper; names the output folder
@@ -171,8 +171,8 @@ print(" ".join(steps_of.with_gender(yes, 7, "possessive", "M")))
 #
 # > "we selected sentences that contain only one of the gendered pronouns and no other sex indicators" (section 3.2)
 #
-# The paper names three gendered identities and prints no list. We use the lexicon of geco, another study of this repository: words for relatives, titles and occupations that show a
-# gender, with their plurals. Some of these words need not be nouns: *counts* may be a title or a verb. For these we wait for the parse of section 3, which tells the two apart.
+# The paper names three gendered nouns and prints no list. We use the lexicon of geco, another study of this repository: words for relatives, titles and occupations that show a
+# gender, with their plurals. Some of these words need not be nouns: *counts* may be a noun or a verb. For these we wait for the parse of section 3, which tells the two apart.
 
 
 # %%
@@ -389,7 +389,7 @@ in_words(
 # ([precision and recall](../../outputs/reference/implicit_bias/small/01_data_generation/resolvers.csv)). The rules were written with these sentences in view, and 92 sentences are few. Expect lower scores on other texts.
 #
 # ### Against labels of our own
-# Each of our sentences has a label, by the guide in `material/labels_guide.md`. A second reader labelled all of them from the guide alone, in another order.
+# We labelled each of our sentences by the guide in `material/labels_guide.md`. A second reader labelled all of them from the guide alone, in another order.
 
 # %%
 labels = files.read_table(own / "labels.csv", keep_default_na=False).set_index("id")
@@ -417,7 +417,7 @@ in_words(
 )
 
 # %% [markdown]
-# The readers differ in one label and in one antecedent, and nothing was changed afterwards. So the guide can be followed. Running text may be less clear, because we wrote these sentences
+# The readers differ in one label and in one antecedent, and nothing was changed afterwards. So the guide can be followed. Running text may be less clear: we wrote these sentences
 # with their labels in mind. Next we compare the filter with the first reader.
 
 
@@ -504,7 +504,7 @@ in_words(
 )
 
 # %% [markdown] tags=["slide"]
-# The precision is high. The recall looks perfect, but its interval starts far lower: each of the 50 rejected captions stands for about 150 others, so a single miss would weigh much.
+# The precision is high. The recall looks perfect, but its interval starts far lower: each of the 50 rejected captions stands for about 150 others, so one miss would weigh heavily.
 # Captions that fail at the first two steps were not read at all.
 #
 # ## 6 · What if the paper meant something else?
@@ -590,7 +590,7 @@ natural = {
 frames = reading.gender_frames(own / "frames.yaml", n_frames, seed)
 
 # %% [markdown]
-# Every 25th of the natural sentences is kept to measure the perplexity. No sentence of this text is one that passed the filter.
+# Every 25th natural sentence is set aside to measure the perplexity. No sentence of this text is one that passed the filter.
 
 # %%
 text = pd.DataFrame(

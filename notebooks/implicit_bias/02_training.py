@@ -16,7 +16,7 @@
 # [Start here](../00_start_here.ipynb) · before: [01_data_generation](01_data_generation.ipynb) · next: [03_attribution](03_attribution.ipynb) · words: [glossary](../../docs/glossary.md)
 #
 # The paper measures the bias of three published models. It ends with a question: would its sentences help to *reduce* that bias? To find out, we train masked language models, the *base
-# models*. Then we fine-tune each of them on the sentences, with the pronouns swapped and without.
+# models*. Then we fine-tune each of them on the sentences, with and without swapped pronouns.
 
 # %% [markdown] tags=["slide"]
 # ## What we found
@@ -88,7 +88,7 @@ from lib.training import masked_lm
 # - an *arm* is one way to fine-tune, as in a medical trial;
 # - to *rehearse* is to mix sentences of the base model's training into the fine-tuning, so that less is forgotten.
 #
-# Two settings need an explanation. `gate` is .85 here, and .9 at scale `cpu`. Each entry of `mixtures` is a pair: the highest learning rate of an arm, and how many sentences are rehearsed for each
+# `gate`, the share of right answers needed, is .85 here, .9 at scale `cpu`. Each entry of `mixtures` is a pair: the highest learning rate of an arm, and how many sentences are rehearsed for each
 # sentence of the arm.
 
 # %% tags=["parameters"]
@@ -219,7 +219,7 @@ in_words(
 )
 
 # %% [markdown] tags=["slide"]
-# A model that is not trained far enough is reported and kept. At scale `small` training is short, and no model gets there.
+# A model that falls short is reported and kept. At scale `small` training is short, and no model gets there.
 #
 # ## 3 · The gate
 #
@@ -244,7 +244,7 @@ print(f"{len(unambiguous)} sentences, {unambiguous['gender'].value_counts().to_d
 show_source(right_answers)
 
 # %% [markdown]
-# We compare each base model with two others: a model whose head is untrained, and a model that read no frames. Models of the hub join them, if any are named.
+# We compare each base model with two others: a model whose head is untrained, and a model that read no frames. Those of `hub_models` join, if any are named.
 
 
 # %% tags=["nbval-ignore-output", "slide"]
@@ -371,9 +371,9 @@ n_read = len(trainings.arm_text("augmented", 0, mixtures[0][1]))
 print(f"{n_read} sentences per arm, with those rehearsed")
 
 # %% [markdown]
-# How many sentences are rehearsed, and how high is the learning rate? Where several settings are listed, the first *safe* one is taken. A setting is safe if two conditions hold for the placebo and for
-# augmented. They still get enough of 40 other unambiguous sentences right. And their perplexity on held-out text is not higher than that of the base model. If no earlier setting is safe, the
-# last one is taken. No bias score enters this choice, and the runs that it tries are not used again.
+# How many sentences are rehearsed, and how high is the learning rate? Where several settings are listed, the first *safe* one is taken. A setting is safe if two conditions hold for placebo and
+# augmented. Both still get enough of 40 other unambiguous sentences right. And their perplexity on held-out text is not higher than that of the base model. If no earlier setting is safe, the
+# last one is taken. No bias score enters this choice, and the runs tried for it are not used again.
 
 # %%
 show_source(trainings.is_safe)
@@ -437,7 +437,7 @@ in_words(
 # Every fine-tuning run lowers the perplexity, whatever it reads, and every run passes. A run that fails is reported and not replaced. Stage 4 computes its results twice: over all runs that
 # were started, and over those that passed. (In our fifth run at scale `cpu`, only those that passed entered the comparisons.)
 #
-# Which sentences does a base model get wrong? The column *of* counts the answers: four sentences per noun and base model.
+# Which nouns do the base models get wrong? The column *of* counts the answers: four sentences per noun and base model.
 
 # %% tags=["nbval-ignore-output"]
 answers = pd.concat([unambiguous.assign(right=training.right()) for training in bases])

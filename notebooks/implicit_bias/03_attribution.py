@@ -37,7 +37,7 @@
 #
 # - how the probabilities at the mask become a bias score;
 # - an explanation of the choice between *he* and *she*, with the words coloured;
-# - a check that the explanation adds up, and one that methods agree by more than chance.
+# - a check that the explanation adds up, and one that methods agree beyond chance.
 #
 # **You can then** compute a bias score from a model's words, and compare an attribution with an even share.
 # **You need** [stage 2](02_training.ipynb). **Time:** 15 minutes to read, half a minute to run, [15 minutes for the exercises](../../docs/course/exercises/implicit_bias.md#03-attribution).
@@ -52,7 +52,7 @@
 # | `probabilities.parquet` | for each model and sentence: probability and rank of the likeliest word of each gender |
 # | `words.parquet` | the score of every word, for each explained sentence and method |
 # | `vectors.parquet`, `phrases.parquet` | vectors and probabilities for the association test of stage 4 |
-# | `example`, `completeness`, `by_role`, `drivers`, `figure`, `controls`, `gate`, and with `transfer` `occupations` (`.csv`) | what is shown below, and one figure |
+# | `example`, `completeness`, `by_role`, `drivers`, `figure`, `controls`, `gate`; with `transfer`, `occupations` (`.csv`) | what is shown below, and one figure |
 
 # %%
 import lib.same_numbers  # first: the same instructions on every processor
@@ -295,7 +295,7 @@ in_words(
 )
 
 # %% [markdown]
-# They do: no gap is above two percent of what is explained. The other two methods make no such promise.
+# For Integrated Gradients, yes: no gap exceeds two percent. The other two methods make no such promise.
 #
 # How much of the attribution falls on the noun that the pronoun refers to? We give each word its share of the absolute scores. The mask is left out, because it stays the same on the whole path.
 
@@ -371,7 +371,7 @@ _ = stage.table("figure", extremes)
 
 # %% [markdown]
 # This figure tells little about gender. No noun for a person stands in three of these 40 sentences, so most words that are left are function words such as *a* and *on*. The run at scale
-# `cpu` explains more sentences, and there nouns such as *player* appear ([figure](../../outputs/reference/implicit_bias/cpu/05_figures/drivers.png)). Nor does a mean score show a cause. The table
+# `cpu` explains more sentences, and there nouns such as *player* appear ([figure](../../outputs/reference/implicit_bias/cpu/05_figures/drivers.png)). And a mean score shows no cause. The table
 # has the strongest words on either side.
 
 # %% tags=["nbval-ignore-output"]

@@ -23,7 +23,7 @@
 #
 # - **The model prefers *he*.** Its mean bias score is .74<!-- implicit_bias/cpu/04_metrics/intervals[model=base].bias -->, where .5 is even
 #   ([figure](../../outputs/reference/implicit_bias/cpu/05_figures/figure_3.png)). The interval is
-#   10<!-- implicit_bias/cpu/04_metrics/intervals[model=base].wider --> times as wide as one that takes every sentence for an independent observation
+#   10<!-- implicit_bias/cpu/04_metrics/intervals[model=base].wider --> times as wide as one that treats every sentence as independent
 #   ([table](../../outputs/reference/implicit_bias/cpu/04_metrics/intervals.csv)).
 # - **Swapped pronouns bring scores closer to even than the same sentences unswapped.** On nouns that no arm was fine-tuned on, the claim
 #   holds<!-- implicit_bias/cpu/04_metrics/claims[id=augmentation_reduces_bias].verdict -->. On Winogender, a test set about occupations, it is
@@ -33,7 +33,7 @@
 #   .47<!-- implicit_bias/cpu/04_metrics/correlations[unit=sentence, vectors=encoder].rho -->
 #   ([table](../../outputs/reference/implicit_bias/cpu/04_metrics/correlations.csv)).
 #
-# These results come from our fifth run at scale `cpu`, in which only fine-tuning runs that passed the gate count (right gender first in at least 90 % of unambiguous sentences). The [next run](README.md#the-next-run-registered-not-run-yet),
+# These results come from our fifth run at scale `cpu`, where a fine-tuning run counts only if it passed the gate (right gender first in at least 90 % of unambiguous sentences). The [next run](README.md#the-next-run-registered-not-run-yet),
 # which counts all of them, is registered and not run yet.
 
 # %% [markdown] tags=["slide"]
@@ -133,7 +133,7 @@ print(f"{probabilities['antecedent'].nunique()} nouns")
 
 # %% [markdown]
 # Which models enter? All base models and all fine-tuning runs that were started: the analysis *as assigned*. Leaving out runs that went wrong would bias the comparison. We repeat it for the runs that
-# passed the *gate*: right gender first in at least 90 % of unambiguous sentences. Hub models that fail it are left out. A *shown* run enters all results.
+# passed the *gate*: right gender first in at least 85 % of unambiguous sentences, and 90 % at scale `cpu`. Hub models that fail it are left out. A *shown* run enters all results.
 
 # %% tags=["nbval-ignore-output"]
 is_other = gates["model"].isin(["untrained head", "without frames"])
@@ -263,7 +263,7 @@ in_words(
 )
 
 # %% [markdown]
-# Each row adds up to all 156 sentences. Do the paper's counts for two BERT models?
+# Each row adds up to all 156 sentences. Do the paper's counts for BERT add up too?
 
 # %%
 printed = read_table(own_material / "paper_numbers.csv").set_index("id")["value"]
@@ -280,7 +280,7 @@ print(f"BERT-uncased {sums['uncased']}, BERT-cased {sums['cased']}, of 663")
 #
 # ### How sure are we?
 # A model that takes a *person* for a man does so in all sentences about a person. Such sentences are not independent, so we resample nouns. Other base models would give other scores, so we resample
-# base models, too. This gives the *honest* interval. First we average the runs from one base model.
+# base models, too. This gives the *honest* interval. First we average runs of the same base model.
 
 # %%
 codes = {name: i for i, name in enumerate(sorted(scores["antecedent"].unique()))}
@@ -295,7 +295,7 @@ def by_base(frame, values):
 
 
 # %% [markdown]
-# A *naive* interval takes every sentence for an independent observation, of one base model.
+# A *naive* interval uses one base model, and takes every sentence as independent.
 
 # %% tags=["nbval-ignore-output", "slide"]
 own = by_base(of_filter(scores), ["bias"]).dropna(subset="bias")
@@ -614,7 +614,7 @@ show_source(weat)
 
 # %% [markdown]
 # Stage 3 kept three kinds of vectors: `input` is the mean of a text's token embeddings, `encoder` the mean over its tokens in the encoder's last layer, and `template` the same of a whole sentence
-# around the text. We use the lists of its tests 6, 7 and 8, written down in `material/weat.yaml` and not compared with the original files. The published values were computed with other vectors
+# around the text. We use the lists of WEAT tests 6, 7 and 8, kept in `material/weat.yaml` and not compared with the original files. The published values were computed with other vectors
 # (GloVe).
 
 # %% tags=["nbval-ignore-output"]

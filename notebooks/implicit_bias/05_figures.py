@@ -17,10 +17,10 @@
 #
 # ## What we found
 #
-# - **The models take *he* for granted.** A caption leaves a person's gender to one pronoun, and we mask that pronoun. The mean score is then
+# - **The models take *he* for granted.** A caption leaves a person's gender to one pronoun, and we mask it. The mean bias score is then
 #   .74<!-- implicit_bias/cpu/04_metrics/intervals[model=base].bias -->, where .5 is even and 1 is male
 #   ([figure](../../outputs/reference/implicit_bias/cpu/05_figures/figure_3.png)).
-# - **Swapped pronouns bring the scores closer to even than the same sentences unswapped.** On nouns that no arm was fine-tuned on, the gain is
+# - **Swapped pronouns bring the scores closer to even than the same sentences unswapped.** On nouns kept out of fine-tuning, the gain is
 #   .12<!-- abs implicit_bias/cpu/04_metrics/claims[id=augmentation_reduces_bias].ours -->
 #   ([figure](../../outputs/reference/implicit_bias/cpu/05_figures/changes.png)). Part of it may come from reading *he* and *she* equally often.
 # - **Whether the gain carries over is open.** On Winogender, a test set that others wrote about occupations, the same comparison is
@@ -117,7 +117,7 @@ print(", ".join(files))
 # ![A sentence with a masked pronoun. A model gives He and She a probability each; the bias score is the first divided by the sum of both.](../../docs/schematics/masked_pronoun.svg)
 #
 # **How to read the figure.** A grey bar is the number of sentences with a score in that range, averaged over the base models. Each line is one base model. No sentence is discarded, so a sentence
-# where one gender has hardly any probability stands at the end of the axis.
+# where one gender has hardly any probability stands at an end of the axis.
 
 # %% tags=["slide"]
 printed = read_table(material("implicit_bias") / "paper_numbers.csv").set_index("id")
@@ -135,7 +135,7 @@ in_words(
 )
 
 # %% [markdown]
-# The next table has the mean score under the paper's rules, which discard sentences. Its interval allows for other nouns and other base models. The naive interval takes every sentence for an independent
+# The next table has the mean score under the paper's rules, which discard sentences. Its interval allows for other nouns and other base models. The naive interval treats every sentence as an independent
 # observation.
 
 # %% tags=["nbval-ignore-output"]
@@ -169,7 +169,7 @@ verdicts("figure_3", *(name for name in of_scores if name in known))
 # **Question** (section 6, left open by the paper). Each base model is fine-tuned in three ways. *Augmented* reads each sentence in both genders. The *placebo* reads each sentence twice, as it is.
 # In the *even placebo* nothing is swapped, but sentences are repeated so that half of them have a male pronoun.
 #
-# **How to read the figure.** The left side shows the mean score, the right side the mean distance from .5, with 95 % intervals over nouns and base models. *Held-out nouns* are those that no arm was
+# **How to read the figure.** The left side shows the mean score, the right side the mean distance from .5, with 95 % intervals over nouns and base models. *Held-out nouns* are ones no model was
 # fine-tuned on.
 
 # %% tags=["slide"]
@@ -180,7 +180,7 @@ stage.figure("before_after", figures.plot_models(tables["arms"]), formats)
 # sentence by sentence.
 #
 # **How to read it.** A mark left of zero means: closer to even. The first row is the main comparison. The next two rows split it. Black triangles are the base models with the lowest and the highest
-# difference. The grey strokes show the smallest difference that is detectable with the usual power, four times in five.
+# difference. The grey strokes show the smallest difference that would be detected four times in five.
 
 # %% tags=["slide"]
 stage.figure("changes", figures.plot_changes(tables["power"]), formats)
@@ -253,11 +253,11 @@ verdicts("before_after", *first, *over_all_runs)
 
 # %% [markdown] tags=["slide"]
 # **Reading it.** Fine-tuning on any such sentences may move the scores, so we compare with a placebo. The gain beyond the placebo can have two sources, the even share of pronouns and the swap. A claim
-# stays undecided where nouns and base models differ too much from each other.
+# stays undecided where results vary too much over nouns and base models.
 #
 # ## The words that drive the bias
 #
-# This figure is not in the paper. It shows the mean score of each word in the explanation of log P(male) - log P(female), by Integrated Gradients. Words to the right push towards *he*.
+# This figure is not in the paper. It shows the mean attribution of each word to log P(male) - log P(female), by Integrated Gradients. Words to the right push towards *he*.
 
 # %% tags=["nbval-ignore-output", "slide"]
 drivers = stage.table("drivers", tables["drivers"])
@@ -305,7 +305,7 @@ _ = stage.table("sensitivity", tables["sensitivity"])
 # ## All claims
 #
 # At scale `small` the next cell only counts the claims. At scale `cpu` it shows all of them, the decided ones first ([the results page](../../outputs/reference/implicit_bias/cpu/05_figures.ipynb), [table](../../outputs/reference/implicit_bias/cpu/05_figures/verdict_all.csv)). There 9<!-- count implicit_bias/cpu/05_figures/verdict_all[verdict=holds] --> hold, 3<!-- count implicit_bias/cpu/05_figures/verdict_all[verdict=fails] --> fail and
-# 6<!-- count implicit_bias/cpu/05_figures/verdict_all[verdict=undecided] --> are undecided. The other 22<!-- count implicit_bias/cpu/05_figures/verdict_all[verdict=not run] --> are printed numbers of models that were not run. (The nine claims of the next run come on top here.) The
+# 6<!-- count implicit_bias/cpu/05_figures/verdict_all[verdict=undecided] --> are undecided. The other 22<!-- count implicit_bias/cpu/05_figures/verdict_all[verdict=not run] --> are printed numbers of models that were not run. (Here the nine claims of the next run are added.) The
 # comparisons that a verdict rests on are in `contrasts.csv` of stage 4.
 
 # %%

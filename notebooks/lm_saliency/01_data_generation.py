@@ -15,7 +15,7 @@
 #
 # [Start here](../00_start_here.ipynb) · the study: [README](README.md) · next: [02_training](02_training.ipynb)
 #
-# A language model reads *the keys to the cabinet* and predicts *are*. Which of its words should an explanation name? Ding
+# A language model reads *the keys to the cabinet* and predicts *are*. Which words should an explanation name? Ding
 # and Koehn (NAACL 2021) answer with grammar. The verb agrees with *keys*, the *cue*. *Cabinet* has the wrong number; it
 # is an *attractor*. An explanation *passes* such a line if it scores a cue above every attractor.
 #
@@ -131,7 +131,7 @@ print(len(" ".join(map(str, word_lists.values())).split()), "words of the gramma
 #
 # The verb is *is*, because it agrees with *author*. So *author*, at position 1, is the cue, and the class is 0, singular.
 # *Drivers*, at position 5, has the other number and is the attractor. *Taxi* is not marked. The assert compares this
-# answer with the generator's.
+# answer with our code's.
 
 # %%
 rows = templates.syneval_rows(syneval)
@@ -179,7 +179,7 @@ print(what if is_published else f"not {what} here: data_source is bundled")
 # %% [markdown]
 # **Gender: Winobias.** Each line names one woman and one man, and a pronoun of either gender could follow. By the paper's
 # convention the female pronoun is expected. So the woman is always the cue; half of the lines name her first. The
-# published set has 148 frames. Ours has 25 frames of our own, and the same nouns.
+# published set has 148 sentence frames. Ours has 25 others, and the same nouns.
 
 # %%
 gender_rows = templates.winobias_rows(winobias, n_gender_lines, seed)
@@ -205,14 +205,14 @@ print(*gender_rows["prefix"].map(" ".join)[[0, len(gender_rows) - 1]], sep="\n")
 #
 # ## 3 · Number in real sentences: filters on trees
 #
-# A candidate is every verb in the present tense, and *was* and *were*. The paper (appendix A.1) keeps it if
+# Every present-tense verb is a candidate; so are *was* and *were*. The paper (appendix A.1) keeps it if
 #
 # 1. its subject is a noun, and a noun of the other number stands before the verb;
 # 2. the verb does not directly follow its subject;
 # 3. at least one attractor stands at most ten words before the subject, or after it.
 #
 # The syntax trees follow Universal Dependencies: every word points to its *head*. In *the keys are old*, *old* is the
-# head of both *keys* and *are*. So the subject of *are* is found through *old*. Each of four small trees below shows one
+# head of both *keys* and *are*. So the subject of *are* is found through *old*. Each of the small trees below shows one
 # outcome. A word is (form, part of speech, index of its head or -1, relation).
 
 # %% tags=["slide"]
@@ -270,7 +270,7 @@ stage.table("funnel", kept_by).set_index("filter")
 # ## 4 · Gender in real documents: coreference
 #
 # A *mention* is a phrase for a person or thing, and a *coreference cluster* holds all mentions of the same one.
-# Candidates are mentions that consist of a form of *he* or *she* alone. Who is a woman, and who a man? The first kind of
+# Candidates are mentions that are nothing but a form of *he* or *she*. Who is a woman, and who a man? The first kind of
 # evidence in a cluster decides:
 #
 # 1. its pronouns;
@@ -299,7 +299,7 @@ for side in ("cues", "attractors"):
     print(side, [" ".join(words[a : b + 1]) for a, b in lines[1][side]])
 
 # %% [markdown]
-# *The boss of* belongs to the mention *the boss of Mr. Lee*, which begins with no title. So these words are on no side.
+# *The boss of* belongs to the mention *the boss of Mr. Lee*, which begins with no title. So they are on neither side.
 # The published documents are those of OntoGUM, which has gold coreference in the same style.
 
 # %%
@@ -344,7 +344,7 @@ pd.DataFrame.from_dict(shown, "index", columns=["sentence", "agrees"]).rename_ax
 # Two of these constructions, *two_preps* and *prep_rel*, occur only in the held-out set. One tenth of all pairs of a noun
 # and its verb is also kept from the models.
 #
-# With the published data the text is natural: six files from four public sources. This is one of the conversions.
+# With the published data the text is natural: six files from four public sources. This is how one is converted.
 
 # %%
 show_source(recipes.masc_lines)
@@ -398,7 +398,7 @@ for name, part in read.items():
 print(len(types), "word types;", len(sentences) - len(kept), "lines left out")
 
 # %% [markdown] tags=["slide"]
-# ## 6 · Which rule does each set defeat?
+# ## 6 · Which rules fail on which set?
 #
 # The column `set` names each set. At scale `small`, *Held-out number* and *Held-out gender* are held-out sentences of the
 # grammar. Of a line longer than `longest_line` only the last words are kept. The line is left out if no cue or no
@@ -574,8 +574,8 @@ stage.table("probe_examples", summary).set_index(["task", "split"]).rename(
 )
 
 # %% [markdown]
-# A probe has to beat the larger class. Always naming it is right in the share of the last column or, if that is below one
-# half, in the rest.
+# A probe has to beat the larger class. Its share is the number in the last column or, if that is below one
+# half, 1 minus it.
 #
 # The next cell writes everything. Each set is also written in tarsius' format, and reading it back must give the same
 # rows.
@@ -601,7 +601,7 @@ for task, table in probes.items():
 # - **A prediction rests on more than agreement.** *The author that the guards like* makes *writes* more likely than *melts*.
 #   The paper removes this with a probe that knows only two classes; see the next stage.
 # - **"Expected" is a convention in the gender set.** Nothing in *The bride met the groom because* makes *she* right. A model
-#   with a strong prior for one gender scores its prior.
+#   with a strong prior for one gender is scored on it.
 # - **Gender from names and titles** is a crude rule, and two genders are a simplification of the data sets. The boss in
 #   *Mr. Lee 's boss* would be a man, because that mention begins with *Mr.* We keep the paper's rule as it is.
 # - **Templates repeat words.** The 6280 lines of Syneval use ten nouns per slot, so they are not independent. Stage 4

@@ -148,7 +148,7 @@ for part, pieces in data.items():
 # ## 1 · One step by hand: a QRNN
 #
 # An LSTM, the classic recurrent network, multiplies its state by a matrix at every word. A *quasi-recurrent* network
-# (QRNN, Bradbury et al. 2017) replaces that by one line, which is computed for each coordinate of the state separately:
+# (QRNN, Bradbury et al. 2017) replaces that by a weighted mean, computed for each coordinate of the state separately:
 #
 # $$c_t = f_t\, c_{t-1} + (1 - f_t)\, z_t \qquad h_t = o_t\, c_t \quad (\text{eq. } 4)$$
 #
@@ -311,7 +311,7 @@ of_models.set_index(["architecture", "size"])[
 ].head(12)
 
 # %% [markdown]
-# A student starts from layers of its teacher, so a short pass brings it near. The models of the sweep read only a tenth
+# A student starts from its teacher's layers, and soon comes near its teacher. The models of the sweep read only a tenth
 # of the text, and learn little:
 
 # %% tags=["nbval-ignore-output"]
@@ -328,7 +328,7 @@ swept.drop(columns=["architecture", "training"]).set_index("size").rename(
 # ## 5 · Is it the model's knowledge?
 #
 # A probe can learn something even from an untrained network, because its states still depend on the words. That part does
-# not come from the training of the language model. So the same probe is fitted to each model with its first weights
+# not come from the training of the language model. So the same probe is fitted to each model's initial weights
 # (`untrained`), and to shuffled classes. For the last architecture, the Transformer, the cell compares accuracies. The
 # trained model must be better than the untrained one, and clearly better than shuffled classes; otherwise the cell stops.
 
@@ -397,7 +397,7 @@ known = knowledge.knowledge_table(
 )
 
 # %% [markdown]
-# The table shows the AUC on whole sets for the full models. The intervals come from resampling clusters of lines, and
+# The table shows the full models' AUC on whole sets. Intervals resample clusters (lines that belong together), and
 # training runs. [knowledge.csv](../../outputs/reference/lm_saliency/small/02_training/knowledge.csv) has every
 # construction.
 
@@ -420,7 +420,7 @@ shown.pivot_table(
 # *Reading it.* From here on, a model has **learnt a set** if the whole interval of its probe's AUC on that set lies above
 # one half. (A probe has learnt its *task* by the validation examples of section 4.) The Transformer has learnt the
 # held-out number sentences. The QRNN is far *below* one half on Syneval. Random answers would be at one half. So its
-# answers do depend on the nouns, but on one that does not agree with the verb, mostly the nearest one.
+# answers do depend on a noun, but on the wrong one, mostly the one nearest to the verb.
 #
 # ## What could be wrong
 #

@@ -137,7 +137,7 @@ sweep_steps = 20
 # | symbol | meaning | here |
 # |---|---|---|
 # | $\psi(w)$ | the score of a word | an entry of `scores` |
-# | $z_0, z_1$ | what the probe says of singular and plural (male and female) | `logits` |
+# | $z_0, z_1$ | the probe's output for singular and plural (male and female) | `logits` |
 # | $d = z_1 - z_0$ | the margin | `margin` |
 # | $p = \sigma(d)$ | the probability of class 1 | `probability` |
 # | $\mathbf{x}, \mathbf{x}'$ | word embeddings, and the zero embeddings where the path of IG begins | `points` |
@@ -182,17 +182,17 @@ stage.table("identity", by_hand, 4).set_index("word")
 # %% [markdown] tags=["slide"]
 # No: the scores for class 0 (singular) are those for class 1 times $-p/(1-p)$, a negative number. So V says the same
 # whichever answer is explained. The next two methods average the gradient over several points. There $p$ differs from
-# point to point, and with it the factor, so the scores for the two answers can differ by more.
+# point to point, and with it the factor: no single one links the scores of the two answers.
 #
 # ## 2 · Three methods
 #
-# A score sums over the coordinates of the embedding $\mathbf{x}$ (*gradient times input*):
+# A score sums over coordinates of $\mathbf{x}$ (*gradient times input*); $f$ is $\log p$:
 #
 # $$\psi_V = \mathbf{x}\cdot\nabla f(\mathbf{x}), \qquad \psi_{SG} = \mathbf{x}\cdot\frac1N\sum_{n}\nabla f(\mathbf{x}+\varepsilon_n), \qquad \psi_{IG} = (\mathbf{x}-\mathbf{x}')\cdot\frac1n\sum_{k=1}^{n}\nabla f(\mathbf{x}' + \tfrac{k}{n}(\mathbf{x}-\mathbf{x}')) .$$
 #
 # SG averages the gradient at noisy copies of the line. IG averages it along a straight path from an empty line
 # $\mathbf{x}'$, whose embeddings are zero. The library captum defines V and IG; our code must give the same numbers.
-# (SG draws random numbers, so our tests compare it.)
+# (SG is random; our tests compare it elsewhere.)
 
 
 # %%
@@ -263,7 +263,7 @@ side_by_side = pd.DataFrame(shown, columns=columns)
 assert len(stage.table("side_by_side", side_by_side, 2)) == len(shown)
 
 # %% [markdown]
-# The table writes V for the plain gradient, SG for SmoothGrad, IG for Integrated Gradients. LSTM and QRNN are [recurrent
+# The picture shows the plain gradient, SmoothGrad, Integrated Gradients and Erasure. LSTM and QRNN are [recurrent
 # networks](../../docs/glossary.md).
 
 # %% tags=["slide"]
@@ -298,11 +298,11 @@ stage.figure("side_by_side", figure)
 #
 # ![The score on the way from an empty sentence to the real one rises by 1.00. The slopes at the middle of 3 equal steps, laid end to end, reach 1.34. The gap is +0.34; more steps make it smaller.](../../docs/schematics/integrated_gradients.svg)
 #
-# The picture takes the slopes at the middle of each step, our formula and code at its right end. With more steps both
+# The picture takes slopes at the middle of each step; our formula and code take the right end. With more steps both
 # come to the same sum.
 #
 # The scores should sum to $f(\mathbf{x}) - f(\mathbf{x}')$, the rise of the log-probability from the empty line to the
-# real one. The authors' code multiplies every gradient once more by its place $\tfrac{k}{n}$ on the path. So gradients
+# real one. The authors' code also multiplies every gradient by its place $\tfrac{k}{n}$ on the path. So gradients
 # near the empty line count less, and the sum changes.
 #
 # **Stop and guess.** Which of the two gaps closes with more steps?
@@ -337,7 +337,7 @@ assert standard[-1] < standard[0] and standard[-1] < gaps["gap"].iloc[-1], (
 )
 
 # %% [markdown]
-# The rise is no independent number here, but IG's own sum with 500 steps. Our tests compare that sum with the
+# Here the rise is IG's own sum with 500 steps, not an independent number. Our tests compare that sum with the
 # difference of the model's log-probabilities.
 
 # %% tags=["nbval-ignore-output", "slide"]
@@ -378,7 +378,7 @@ stage.table("next_word", table, 3).set_index("word").rename(
 )
 
 # %% [markdown]
-# *Reading the table.* In the first column *that* gets more than all words together. But it makes *is* and *are*
+# *Reading the table.* In the first column *that* exceeds the sum of all words. But it makes *is* and *are*
 # likelier alike: against *are*, it keeps about as much as *author*.
 #
 # ## 6 · All models, all methods, many lines
@@ -443,12 +443,12 @@ print(len(explanations.units), "sets in models,", n_lines, "lines,", end=" ")
 print(len(found["lines"]), "explanations,", len(found["pairs"]), "pairs")
 
 # %% [markdown] tags=["slide"]
-# `check_saliency` raises an error if a score is not a number, or if methods report different answers of one model.
+# `check_saliency` raises an error if a score is no number, or if methods report different answers for one model.
 #
 # ## 7 · Would another draw say the same?
 #
 # SmoothGrad adds random noise. We explain the same lines twice, with different noise, and correlate the scores. For
-# comparison, we correlate those of different lines of one length. `changed` is the share of lines in which the second
+# comparison, we correlate the scores of two equally long lines. `changed` is the share of lines in which the second
 # draw reverses the order of cue and attractor, and with it the verdict of stage 4. The intervals of stage 4 do not
 # include this uncertainty.
 

@@ -28,7 +28,7 @@
 # - **On the paper's templates our models answer *singular* nearly always.** None answers *plural* in more than
 #   8 %<!-- max lm_saliency/cpu/04_metrics/answers[dataset=Syneval].says_1 --> of the lines of Syneval. Such an answer
 #   depends on no noun. [See the table](../../outputs/reference/lm_saliency/cpu/04_metrics/answers.csv).
-# - **A few printed numbers contradict each other.** In
+# - **Some numbers in the paper contradict others.** In
 #   4<!-- count lm_saliency/cpu/04_metrics/integrity[adds_up=False] --> of
 #   60<!-- count lm_saliency/cpu/04_metrics/integrity --> printed cells, the overall share is not the weighted mean of its
 #   two parts. [See which](../../outputs/reference/lm_saliency/cpu/04_metrics/integrity.csv).
@@ -97,7 +97,7 @@ alpha = 0.05  # level of the tests; the intervals have 1 - alpha
 # | verum, malum | correlations of the scores for the expected class, and for the other one | `verum`, `malum` |
 # | cluster | lines that are not independent: a template with its cue noun, a frame, a sentence, a document | `sentence_idx` |
 #
-# For intervals, whole clusters of lines are resampled, and whole templates for pairs of lines (section 4).
+# Intervals resample whole clusters of lines; for pairs of lines (section 4), whole templates.
 
 # %%
 stage = open_stage("lm_saliency", scale, "04_metrics")
@@ -170,7 +170,7 @@ print(len(passes), "explanations judged;", passes["sentence_idx"].nunique(), "cl
 # nothing to explain. Two questions come first.
 #
 # - Has the model **learnt the set**? The interval of its AUC must lie above one half (stage 2). The models of the sweep
-#   have no AUC; for them the interval of the balanced accuracy must. A set with one class has neither number; there the
+#   have no AUC; for them the balanced accuracy's interval counts. A set with one class has neither number; there the
 #   probe must have learnt its task.
 # - Is its answer a **constant**? Yes, if it gives one of its two answers to less than a tenth of the lines (`rarest`).
 #
@@ -250,7 +250,7 @@ shown[["says_1", "balanced", "auc", "auc_low", "learnt", "constant"]].round(3).r
 ).head(12)
 
 # %% [markdown] tags=["slide"]
-# *Reading it.* One full model has learnt one set: the Transformer, the held-out number sentences. On Syneval the answer
+# *Reading it.* Of the full models only the Transformer has learnt a set, the held-out number one. On Syneval the answer
 # of the QRNN ([a recurrent network](../../docs/glossary.md)) is constant. So below, only one row of each table is
 # evidence about methods.
 #
@@ -286,7 +286,7 @@ floors = of_full.agg(
 floors = floors.reset_index()
 
 # %% [markdown]
-# The column `all` is the share of all lines that an explanation passes; `exp` and `alt` are the shares in the two
+# `all` is the share of all lines that an explanation passes; `exp` and `alt` are the shares in the two
 # scenarios. So `all` is their mean, weighted by the numbers of lines.
 
 # %% tags=["nbval-ignore-output"]
@@ -366,7 +366,7 @@ turned = known.assign(is_expected=~known["is_expected"])
 
 # %% [markdown]
 # If a model nearly always answers *he*, `all` reflects one scenario only. Here `balanced` is the plain mean of `exp` and
-# `alt`. It is empty if a scenario has fewer than twenty lines, as everywhere here (for IG):
+# `alt`. It is empty if a scenario has fewer than twenty lines, as in all rows here. For IG:
 
 # %% tags=["nbval-ignore-output"]
 pronouns = pd.concat(
@@ -591,7 +591,7 @@ controls = pd.DataFrame(
 stage.table("controls", controls).set_index("control")
 
 # %% [markdown]
-# Both do. Next, we compare pairs of methods on the same lines, with Holm's correction within a set and model. A pair is
+# Both fall. Now we compare pairs of methods on the same lines, with Holm's correction within a set and model. A pair is
 # ranked if the model has learnt the set, the interval excludes zero, the corrected test is significant, and the
 # difference is large enough to be detected with so many clusters. For V against IG:
 
@@ -614,7 +614,7 @@ shown[["difference", "low", "high", "p_holm", "is_ranked"]].rename(
 ).head(12)
 
 # %% [markdown]
-# *Reading it.* No pair is ranked. For the one model that has learnt its set, the interval lies on both sides of zero:
+# *Reading it.* No pair is ranked. For the one model that has learnt its set, the interval includes zero:
 # there are too few lines.
 #
 # ## 7 · The paper's own numbers, and its claims

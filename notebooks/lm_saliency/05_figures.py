@@ -15,7 +15,7 @@
 #
 # previous: [04_metrics](04_metrics.ipynb) · the study: [README](README.md) · [Start here](../00_start_here.ipynb)
 #
-# Ding and Koehn printed tables and figures on how plausible explanations of language models are. This stage prints them
+# Ding and Koehn print tables and figures on the plausibility of explanations of language models. This stage prints them
 # beside ours. It computes nothing new: it arranges the tables of stage 4.
 #
 # ## What we found
@@ -28,11 +28,11 @@
 #   95 % interval. [See the figure](../../outputs/reference/lm_saliency/cpu/05_figures/table_3.png).
 # - **On the paper's templates there is nothing to explain yet.** Our models are small and trained once. There they answer
 #   *singular* nearly always. [See the answers](../../outputs/reference/lm_saliency/cpu/04_metrics/answers.csv).
-# - **So the paper's claims about models stay open.** One registered statement is decided: the plain gradient explains
+# - **So the paper's claims about models stay open.** One registered claim is decided: the plain gradient explains
 #   both answers alike. That is an identity, true of every model.
 #   [See the verdicts](../../outputs/reference/lm_saliency/cpu/05_figures/verdict_all.csv).
 #
-# This is the run at scale `cpu`: published sets, and language models trained on 2.2 million tokens. Its tables and verdicts are on
+# All this is from the `cpu` run: published sets, and language models trained on 2.2 million tokens. Its tables and verdicts are on
 # [the results page](../../outputs/reference/lm_saliency/cpu/05_figures.ipynb).
 
 # %% [markdown] tags=["slide"]
@@ -354,7 +354,7 @@ stage.figure("figure_2", figures.plot_sweep(panels, title), formats)
 #
 # Of the registered claims 1<!-- lm_saliency/cpu/decided[claims=registered at first, state=after].decided --> is decided there: *V explains both answers alike* holds<!-- lm_saliency/cpu/04_metrics/claims[id=v_same_in_both_scenarios].verdict -->. Another
 # 5<!-- lm_saliency/cpu/decided[claims=registered at first, state=after].undecided --> are undecided, among them *IG is more plausible than V* (undecided<!-- lm_saliency/cpu/04_metrics/claims[id=ig_beats_v].verdict -->), and 9<!-- lm_saliency/cpu/decided[claims=registered at first, state=after].not run --> were not run,
-# because no model has learnt the set. Of the printed numbers most belong to models or sets that were not run.
+# because no model learnt their set. Most of the printed numbers belong to models or sets that were not run.
 
 # %%
 show_verdicts(stage, tables["claims"], material("lm_saliency") / "claims.yaml", "all")

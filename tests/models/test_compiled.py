@@ -38,7 +38,7 @@ def largest_gap(backend: str, methods: tuple[str, ...]) -> float:
     )
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_traced_explanations_are_the_models_own() -> None:
     assert largest_gap("aot_eager", METHODS[:2]) < 1e-6
 

@@ -16,7 +16,7 @@ from .errors import TouchstoneError, did_you_mean
 from .expected import expected_minutes
 from .files import atomic_path, parse_json, save_json
 from .paths import ROOT, reference_dir
-from .runner import Job, plan_jobs, run_job, run_jobs, why_run
+from .runner import Job, plan_jobs, run_job, run_jobs
 from .stage import MANIFEST, hold, open_stage, read_manifest
 
 SCALE, LESSON = "small", "lesson"
@@ -83,13 +83,13 @@ def prepare_lesson(study: str, stage: str) -> str:
     """
     jobs = {job.stage: job for job in plan_jobs(study, LESSON)}
     name = _named(stage, jobs)
-    read: set[str] = set()
-    to_do = [name]
-    while to_do:
-        found = {e for e in takewhile(to_do[0].__ne__, jobs) if _needed(study, to_do[0], e)} - read
-        read, to_do = read | found, [*to_do[1:], *found]
-    if any(why_run(jobs[earlier]) for earlier in read):
-        run_jobs(list(jobs.values()), [earlier for earlier in jobs if earlier in read])
+    read = [name]
+    for earlier in reversed(list(takewhile(name.__ne__, jobs))):
+        if any(_needed(study, reader, earlier) for reader in read):
+            read.append(earlier)
+    if len(read) > 1:
+        with hold(jobs[name].folder.parent, seconds=0):
+            run_jobs(list(jobs.values()), [stage for stage in jobs if stage in read[1:]])
     return name
 
 

@@ -16,7 +16,7 @@
 # [Start here](../00_start_here.ipynb) · next: [02_training](02_training.ipynb) · this study: [README](README.md)
 #
 # Each of the other four studies compares explanations with one kind of right answer. We call such a right answer a
-# *truth*. The assay collects the truths of all four studies. By each truth it tests the same *explainers*, methods
+# *truth*. The assay collects the truths of all four studies. With each truth it tests the same *explainers*, methods
 # that score the words of a text. This stage makes the texts.
 #
 # ## What we found
@@ -95,7 +95,7 @@ n_reviews = {
     "train": 30,
     "dev": 30,
     "test": 40,
-}  # reviews that are written, each with six edits
+}  # reviews that are written, each with six edits, one of them made twice
 n_planted = 150  # training texts of each planted rule
 n_frames = 240  # training sentences whose pronoun is masked
 n_corpus = 3000  # sentences that the language model reads

@@ -71,6 +71,8 @@ def pick_device(device: str) -> torch.device:
         )
     if device == "auto":
         device = "cuda" if n_gpus else "cpu"
+    # Unasked, cuDNN's LSTM would multiply with ten bits of a mantissa, as nothing else does.
+    torch.backends.cudnn.allow_tf32 = False
     return torch.device(device)
 
 

@@ -105,14 +105,16 @@ class Units:
             return frame
         return None
 
-    def finished(self, name: str, key: str, make: Callable[[], pd.DataFrame]) -> pd.DataFrame:
-        """The unit's table: read where it is finished, else made and kept.
+    def finished(
+        self, name: str, key: str, make: Callable[[], pd.DataFrame], exact: bool = False
+    ) -> pd.DataFrame:
+        """The unit's table: read where it is finished, else made and kept (`exact`: see `save`).
 
         Both ways give the same numbers, for what was made is read back.
         """
         with self.claim(name):
             table = self.load(name, key)
-            return self.save(name, key, make()) if table is None else table
+            return self.save(name, key, make(), exact=exact) if table is None else table
 
     @contextmanager
     def claim(self, name: str, seconds: float = -1) -> Iterator[None]:

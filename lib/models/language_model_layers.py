@@ -6,7 +6,8 @@ Every layer is causal: what it says at a position depends on that position and t
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import torch
 import torch.nn.functional as F
@@ -25,6 +26,21 @@ def locked_dropout(x: Sequences, p: float, training: bool) -> Sequences:
     return x * F.dropout(torch.ones_like(x[:, :1]), p) if training and p else x
 
 
+@contextmanager
+def kept_for_gradients(lstm: nn.LSTM) -> Iterator[None]:
+    """Within, an LSTM keeps what its gradient needs, also where its model is not in training.
+
+    On a GPU, cuDNN keeps it in training mode alone; in a layer without dropout nothing else depends
+    on that mode.
+    """
+    before = lstm.training
+    lstm.train(before or torch.is_grad_enabled())
+    try:
+        yield
+    finally:
+        lstm.train(before)
+
+
 class WeightDropLSTM(nn.Module):
     """An LSTM layer whose recurrent weights are dropped once per sequence.
 
@@ -39,7 +55,8 @@ class WeightDropLSTM(nn.Module):
     def forward(self, x: Sequences) -> Sequences:
         """The hidden states; outside of training no weight is dropped."""
         if not self.training or not self.weight_drop:
-            return self.lstm(x)[0]
+            with kept_for_gradients(self.lstm):
+                return self.lstm(x)[0]
         dropped = F.dropout(self.lstm.weight_hh_l0, self.weight_drop)
         return functional_call(self.lstm, {"weight_hh_l0": dropped}, (x,))[0]
 

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from ..core.errors import TouchstoneError
 from ..core.parameters import check_fields
 from ..models.probe import CausalLM, Probe, WordTable, features
+from ..models.text_model import device_of
 from .classifier import CURVE
 from .loop import descend
 
@@ -41,7 +42,8 @@ def fit_probe(
 ) -> tuple[Probe, pd.DataFrame]:
     """A probe at its epoch of lowest validation loss, and its learning curve.
 
-    The language model never moves, so its states are computed once.
+    The language model never moves, so its states are computed once. The layer learns on the host:
+    its steps are too small to be worth a device's time.
 
     Args:
         table: examples with the columns split (train or valid), prefix and tag (a class's index).
@@ -55,7 +57,7 @@ def fit_probe(
     states, tags = _examples(lm, vocabulary, classes, table, "train")
     valid_states, valid_tags = _examples(lm, vocabulary, classes, table, "valid")
     generator = torch.Generator().manual_seed(seed)
-    layer = nn.Linear(lm.config.embedding, len(classes)).to(states.device)
+    layer = nn.Linear(lm.config.embedding, len(classes))
     with torch.no_grad():
         start = torch.randn(layer.weight.shape, generator=generator)
         layer.weight.copy_(start * lm.config.embedding**-0.5)
@@ -64,8 +66,7 @@ def fit_probe(
     schedule = torch.optim.lr_scheduler.ReduceLROnPlateau(optimiser, factor=0.5, patience=0)
 
     def losses(rows: Tensor) -> Sequence[Tensor]:
-        there = rows.to(states.device)
-        return [F.cross_entropy(layer(states[there]), tags[there])]
+        return [F.cross_entropy(layer(states[rows]), tags[rows])]
 
     @torch.no_grad()
     def validate() -> Sequence[float]:
@@ -84,7 +85,9 @@ def fit_probe(
         by_rows=True,
         keep_best=True,
     )
-    return Probe(lm, vocabulary, layer, classes), pd.DataFrame(curve, columns=CURVE)
+    return Probe(lm, vocabulary, layer.to(device_of(lm)), classes), pd.DataFrame(
+        curve, columns=CURVE
+    )
 
 
 def _examples(
@@ -94,7 +97,7 @@ def _examples(
     table: pd.DataFrame,
     split: str,
 ) -> tuple[Tensor, Tensor]:
-    """The states of a split's prefixes (example, hidden), and their tags."""
+    """The states of a split's prefixes (example, hidden), and their tags, on the host."""
     part = table[table["split"] == split]
     if part.empty:
         raise TouchstoneError(
@@ -102,4 +105,4 @@ def _examples(
             "give it some"
         )
     states = features(lm.eval(), vocabulary, [text.split() for text in part["prefix"]])
-    return states, torch.tensor(part["tag"].to_numpy(), device=states.device)
+    return states.cpu(), torch.tensor(part["tag"].to_numpy())

@@ -86,6 +86,7 @@ from lib.studies.assay.stage_figures import plot_budgets, plot_scale
 scale = "small"  # the run size: small, cpu or hub; names the output folder
 seed = 0  # of all draws of this stage
 n_threads = 1  # CPU threads
+device = "auto"  # auto, cpu or cuda
 floor_of = {
     "mask": "Word counts",
     "swap": "Word counts",

@@ -17,6 +17,8 @@ from tiny_models import CLASSES, TEXTS, saved, tiny, tiny_masked_lm, toy_rows
 from lib.language.lexicon import MASK
 from lib.models.masked_gender import GenderAtMask
 from lib.models.probe import Probe
+from lib.studies.assay.models import ids_to_learn, log_odds, read_model, save_model, train
+from lib.studies.assay.number_model import LanguagePlan, fit_language_model, fit_number_probe
 from lib.studies.cebab.encoders import CausalProxy, ProxySettings, unlearn
 from lib.studies.cebab.questions import Texts
 from lib.studies.cebab.reviewers import Reviewer, sentence_vectors
@@ -180,6 +182,34 @@ def _proxy(device: torch.device, n: int) -> Any:
     return proxy.student.predict([text.split() for text in words], 8)
 
 
+def _assay_model(device: torch.device, n: int) -> Any:
+    texts = [["we", word, "here"] for word in ("sat", "ran") for _ in range(10)]
+    rows = pd.DataFrame({"sentence": texts, "target": [0] * 10 + [1] * 10})
+    recipe = {
+        "kind": "one layer",
+        "encoder": "all-MiniLM-L6-v2",
+        "revision": "",
+        "n_layers": 1,
+        "seed": 0,
+    }
+    recipe |= {"classes": ["0", "1"]}
+    recipe["ids"] = ids_to_learn(recipe, texts)
+    learnt_from = rows.assign(sentence_idx=range(20))
+    model, trained, _ = train(recipe, learnt_from, Settings(2, 0.01, 8), device)
+    with tempfile.TemporaryDirectory() as folder:
+        save_model(Path(folder), "one", recipe, trained)
+        again = read_model(Path(folder) / "one.json", Path(folder) / "one.safetensors", device)
+    return [log_odds(one, texts, rows["target"]) for one in (model, again)]
+
+
+def _assay_number(device: torch.device, n: int) -> Any:
+    plan = LanguagePlan(epochs=1, lr=0.01, width=16, batch_words=32)
+    lm, words = fit_language_model(SENTENCES, PREFIXES, plan, 0, device)
+    table = pd.DataFrame({"sentence": PREFIXES * 4, "target": [0, 1, 0] * 4})
+    probe, _ = fit_number_probe(lm, words, table.assign(sentence_idx=range(12)), 2, 0)
+    return probe.predict(PREFIXES)
+
+
 _TRAININGS = [
     DevicePath(
         "transfer, C",
@@ -257,6 +287,16 @@ _TRAININGS = [
         ("studies.cebab.upper_layers:from_states",),
     ),
     DevicePath("reviewer, BiLSTM", _reviewer("BiLSTM")),
+    DevicePath(
+        "assay, one layer",
+        _assay_model,
+        ("studies.assay.models:train", "studies.assay.models:read_model"),
+    ),
+    DevicePath(
+        "assay, number",
+        _assay_number,
+        ("studies.assay.number_model:fit_language_model",),
+    ),
     DevicePath("CausaLM", _unlearn, ("studies.cebab.encoders:concept_losses",)),
     DevicePath("Causal Proxy Model", _proxy, ("studies.cebab.encoders:CausalProxy.learn",)),
 ]
@@ -269,7 +309,9 @@ NOT_RUN = {
     "core.seeds:pick_device": "it knows the names of real devices alone (tests/core/test_seeds.py)",
     "models.probe:load_layer": "reads a file and moves what it holds",
     "metrics.planting:planted_mass": "its tiny models are trained on the CPU, wherever it runs",
+    "studies.assay.asking:Asking.loaded": _ASKS,
     "studies.assay.models:log_odds": "computes on the host, from the scores that are there",
+    "studies.assay.trainings:Trainings.device": _ASKS,
     "studies.cebab.trainings:Trainings.frozen": _ASKS,
     "studies.cebab.trainings:Trainings.reading": _ASKS,
     "studies.cebab.trainings:Trainings.without": _ASKS,
@@ -285,5 +327,6 @@ NOT_RUN = {
     "studies.lm_saliency.explanations:Explanations.__init__": _ASKS,
     "studies.lm_saliency.explanations:Explanations.probe": "moves a probe; explaining is run above",
     "studies.lm_saliency.trainings:Trainings.__init__": _ASKS,
+    "studies.lm_saliency.trainings:Trainings.trained": "moves a published model",
     "studies.lm_saliency.trainings:Trainings.untrained": "moves a model that was never trained",
 }

@@ -18,6 +18,7 @@ from ...attribution import resolve_method
 from ...core.contents import by_content
 from ...core.errors import TouchstoneError
 from ...core.files import load_parquet
+from ...core.seeds import pick_device
 from ...core.stage import Stage
 from ...core.units import Units
 from ...metrics.randomisation import randomise
@@ -175,10 +176,12 @@ class Asking:
         note = self.stage.input(_TRAINED, f"models/{name}-{training}.json")
         weights = note.with_suffix(".safetensors")
         model: TextModel
+        device = pick_device(self.values["device"])
         if name == NUMBER:
             model = load_probe(weights, note.with_name(f"{note.stem}-probe.safetensors"), CLASSES)
+            model.module.to(device)
         else:
-            model = read_model(note, weights)
+            model = read_model(note, weights, device)
         if is_redrawn:
             module = model.module
             randomise(module, dict(module.named_parameters()), self.values["seed"])

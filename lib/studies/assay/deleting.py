@@ -9,6 +9,7 @@ import pandas as pd
 
 from ...core.errors import TouchstoneError
 from ...core.files import load_parquet
+from ...core.seeds import pick_device
 from ...core.stage import Stage
 from ...core.units import Units
 from .asking import digest
@@ -95,8 +96,8 @@ class Deletions:
                 "outputs/reference, and this score is not among it; train it again: run "
                 "02_training with reuse_units false"
             )
-        files = (self.stage.input(_TRAINED, name) for name in _files(training))
-        model = read_model(*files)
+        note, weights = (self.stage.input(_TRAINED, name) for name in _files(training))
+        model = read_model(note, weights, pick_device(self.values["device"]))
         if operator == _SWAP:
             return score_swaps(model, texts, said, self.forms)
         return score_deletion(model, texts, said, operator, self.values["seed"])

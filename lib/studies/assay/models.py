@@ -42,6 +42,7 @@ from ...models.weights import (
 )
 from ...training.classifier import Settings, fit, token_forward, validation_split
 
+Device = torch.device | str
 KINDS = ("classifier", "pronoun", "one layer")
 _RECIPE = ("kind", "encoder", "revision", "n_layers", "classes", "seed", "ids")
 _VALIDATION = 0.1  # of the groups of rows; they choose the epoch
@@ -93,18 +94,20 @@ def ids_to_learn(recipe: Mapping[str, Any], sentences: Sequence[Sequence[str]]) 
 
 
 def train(
-    recipe: Mapping[str, Any], rows: pd.DataFrame, settings: Settings
+    recipe: Mapping[str, Any], rows: pd.DataFrame, settings: Settings, device: Device = "cpu"
 ) -> tuple[RunsFromEmbeddings, dict[str, nn.Parameter], float]:
     """A trained model of a recipe.
 
     Args:
         rows: sentence_idx (the group; a tenth of the groups chooses the epoch), sentence (a list
             of words), target (0 or 1).
+        device: where it learns, and stays.
 
     Returns:
         The model, the parameters that learnt, and the accuracy on those groups.
     """
     model, trained = build(recipe)
+    model.module.to(device)
     encoded = model.encode(rows["sentence"])
     split = validation_split(
         rows["sentence_idx"], _VALIDATION, seed_for("validation", recipe["seed"])
@@ -112,7 +115,7 @@ def train(
     curve = fit(
         token_forward(model, encoded),
         trained,
-        torch.tensor(rows["target"].to_numpy()),
+        torch.tensor(rows["target"].to_numpy(), device=device),
         torch.tensor(lengths_of(encoded)),
         split,
         settings,
@@ -131,8 +134,8 @@ def save_model(
     save_json({**recipe, "sha256": sha256}, folder / f"{name}.json")
 
 
-def read_model(recipe_path: Path, weights_path: Path) -> RunsFromEmbeddings:
-    """The model that `save_model` kept.
+def read_model(recipe_path: Path, weights_path: Path, device: Device = "cpu") -> RunsFromEmbeddings:
+    """The model that `save_model` kept, on a device.
 
     Raises:
         TouchstoneError: one of the two files is missing or damaged, or they do not fit.
@@ -141,7 +144,7 @@ def read_model(recipe_path: Path, weights_path: Path) -> RunsFromEmbeddings:
     check_weights(weights_path, recipe["sha256"])
     model, trained = build(recipe)
     put_in(weights_path, trained, read_tensors(weights_path)[0], f"a model of {recipe['kind']!r}")
-    model.module.eval()
+    model.module.to(device).eval()
     return model
 
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+import torch
 
 from ...models.language_model import LanguageModel, LMConfig, Vocabulary, build_lm, build_vocabulary
 from ...models.probe import CausalLM, Probe, WordTable
@@ -30,16 +31,24 @@ class LanguagePlan(NamedTuple):
 
 
 def fit_language_model(
-    texts: Sequence[Sequence[str]], asked: Iterable[Sequence[str]], plan: LanguagePlan, seed: int
+    texts: Sequence[Sequence[str]],
+    asked: Iterable[Sequence[str]],
+    plan: LanguagePlan,
+    seed: int,
+    device: torch.device | str = "cpu",
 ) -> tuple[LanguageModel, Vocabulary]:
     """An LSTM of one layer that has read the texts, and its words.
 
     Args:
         texts: the corpus.
         asked: texts that the model will be asked about; their words join the vocabulary.
+        plan: how it learns.
+        seed: of its first weights, and of the order of the texts.
+        device: where it learns, and stays.
     """
     words = build_vocabulary(texts, 0, {word for text in asked for word in text})
     model = build_lm(LMConfig("LSTM", 1, plan.width, plan.width), len(words), seed)
+    model = model.to(device)
     read = pieces(texts, words, _PIECE)
     settings = LMSettings(plan.epochs, plan.lr, plan.batch_words, _PIECE)
     fit_lm(model, read, read[:_VALIDATION], words, settings, seed)

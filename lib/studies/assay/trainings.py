@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import torch
 
 from ...core.contents import by_content
 from ...core.files import load_parquet
-from ...core.seeds import seed_for
+from ...core.seeds import pick_device, seed_for
 from ...core.stage import Stage
 from ...core.units import Units
 from ...models.hf_lm import load_hf_lm, save_hf_lm
@@ -56,6 +57,11 @@ class Trainings:
     def tables(self) -> dict[str, pd.DataFrame]:
         """What stage 1 left: items, altered, forms, train, corpus, planted."""
         return {name: load_parquet(self.stage.input(_FIRST, f"{name}.parquet")) for name in _READ}
+
+    @cached_property
+    def device(self) -> torch.device:
+        """Where models learn and answer."""
+        return pick_device(self.values["device"])
 
     def models(self) -> Iterator[Place]:
         """Each training of each model."""
@@ -151,7 +157,7 @@ class Trainings:
             return self._train_probe(training)
         recipe, rows = self._recipe(name, training), self.rows(name)
         recipe["ids"] = models.ids_to_learn(recipe, rows["sentence"])
-        model, parameters, accuracy = models.train(recipe, rows, self._settings(name))
+        model, parameters, accuracy = models.train(recipe, rows, self._settings(name), self.device)
         models.save_model(self.stage.path("models"), f"{name}-{training}", recipe, parameters)
         return model, accuracy
 
@@ -165,6 +171,7 @@ class Trainings:
         if values["language_model"]:
             published = values["language_model"], values["language_model_revision"]
             lm, words = load_hf_lm(*published)
+            lm = lm.to(self.device)
             save_hf_lm(*published, path.with_suffix(".json"))
         else:
             texts = [list(text) for text in tables["corpus"]["sentence"]]
@@ -172,13 +179,15 @@ class Trainings:
             asked = pd.concat([cues, tables["altered"].merge(cues[["item_id"]])])["sentence"]
             plan = by_number.LanguagePlan(*(values[name] for name in _LM[2:]))
             start = seed_for("lm", training, values["seed"])
-            lm, words = by_number.fit_language_model(texts, asked, plan, start)
+            lm, words = by_number.fit_language_model(texts, asked, plan, start, self.device)
             save_lm(lm, words, path)
         probe, accuracy = by_number.fit_number_probe(
             lm, words, self.rows(NUMBER), values["probe_epochs"], training
         )
         save_probe(probe, layer)
-        return load_probe(path, layer, by_number.CLASSES), accuracy
+        probe = load_probe(path, layer, by_number.CLASSES)
+        probe.module.to(self.device)
+        return probe, accuracy
 
     def _recipe(self, name: str, training: int) -> dict[str, Any]:
         """What a model is built from, without the ids that one layer knows."""

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from ...models.hf import HFClassifier
+from ...models.language_model_layers import kept_for_gradients
 from ...models.text_model import RunsFromEmbeddings
 
 
@@ -37,9 +38,9 @@ class _BiLSTMNet(nn.Module):
         packed = pack_padded_sequence(
             embeddings, mask.sum(1).cpu(), batch_first=True, enforce_sorted=False
         )
-        read, _ = pad_packed_sequence(
-            self.lstm(packed)[0], batch_first=True, total_length=mask.shape[1]
-        )
+        with kept_for_gradients(self.lstm):
+            states_of_words = self.lstm(packed)[0]
+        read, _ = pad_packed_sequence(states_of_words, batch_first=True, total_length=mask.shape[1])
         states = sum(read.chunk(2, dim=-1))
         scores = self.attention(torch.tanh(states)).squeeze(-1).masked_fill(mask == 0, -math.inf)
         return self.classifier(torch.einsum("bt,bth->bh", scores.softmax(-1), states))

@@ -254,9 +254,12 @@ class Explanations:
             if kind.startswith("pairs"):
                 asked = [*self.values["consistency_methods"], SHUFFLED]
                 saliency = saliency[saliency["method"].isin(asked)]
-            return make(saliency, self.sets)
+            table = make(saliency, self.sets)
+            return _narrow(table) if is_large else table
 
-        return self.published.finished(f"{unit.name}-{kind}", key, compute)
+        # Two correlations a pair and method: as text, too large to be published.
+        is_large = self.values["reuse_units"] and kind.startswith("pairs")
+        return self.published.finished(f"{unit.name}-{kind}", key, compute, exact=is_large)
 
     def _agreement(self, unit: Explained) -> _Make:
         def make(saliency: pd.DataFrame, sets: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
@@ -318,3 +321,9 @@ class Explanations:
             for method in methods
         ]
         return pd.concat(tables, ignore_index=True)
+
+
+def _narrow(table: pd.DataFrame) -> pd.DataFrame:
+    """The table with correlations to three decimals, in half the bytes."""
+    wide = table.select_dtypes("float64").columns
+    return table.round(dict.fromkeys(wide, 3)).astype(dict.fromkeys(wide, np.float32))

@@ -136,7 +136,8 @@ class Trainings:
             if plan.config:
                 self._trained(plan)
             else:
-                self._loaded[plan.key] = load_hf_lm(*plan.source)
+                model, words = load_hf_lm(*plan.source)
+                self._loaded[plan.key] = model.to(self.device), words
                 save_hf_lm(*plan.source, self.stage.path(f"models/{plan.name}.json"))
         return self._loaded[plan.key]
 

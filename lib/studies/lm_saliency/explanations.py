@@ -24,6 +24,7 @@ from .items import (
     lines_to_show,
     long_items,
     long_lines,
+    narrow,
     pair_items,
     with_shuffled,
 )
@@ -255,10 +256,10 @@ class Explanations:
                 asked = [*self.values["consistency_methods"], SHUFFLED]
                 saliency = saliency[saliency["method"].isin(asked)]
             table = make(saliency, self.sets)
-            return _narrow(table) if is_large else table
+            return narrow(table, 3 if kind.startswith("pairs") else 4) if is_large else table
 
-        # Two correlations a pair and method: as text, too large to be published.
-        is_large = self.values["reuse_units"] and kind.startswith("pairs")
+        # As text, the numbers of thousands of lines and pairs would be too large to be published.
+        is_large = self.values["reuse_units"] and kind != "shown"
         return self.published.finished(f"{unit.name}-{kind}", key, compute, exact=is_large)
 
     def _agreement(self, unit: Explained) -> _Make:
@@ -321,9 +322,3 @@ class Explanations:
             for method in methods
         ]
         return pd.concat(tables, ignore_index=True)
-
-
-def _narrow(table: pd.DataFrame) -> pd.DataFrame:
-    """The table with correlations to three decimals, in half the bytes."""
-    wide = table.select_dtypes("float64").columns
-    return table.round(dict.fromkeys(wide, 3)).astype(dict.fromkeys(wide, np.float32))

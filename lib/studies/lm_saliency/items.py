@@ -104,6 +104,12 @@ def agreement_items(
     return _wide(model_consistency(both, sets), ["line"])
 
 
+def narrow(table: pd.DataFrame, decimals: int) -> pd.DataFrame:
+    """The table with its numbers to so many decimals, in half the bytes."""
+    wide = table.select_dtypes("float64").columns
+    return table.round(dict.fromkeys(wide, decimals)).astype(dict.fromkeys(wide, np.float32))
+
+
 def long_items(wide: pd.DataFrame, about: Mapping[str, object]) -> pd.DataFrame:
     """A table of `pair_items` or `agreement_items` with a row for each method.
 

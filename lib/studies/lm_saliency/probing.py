@@ -16,6 +16,7 @@ from ...core.files import read_table, sha256_of
 from ...core.seeds import seed_for
 from ...models.probe import CausalLM, Probe, WordTable, features, load_layer, save_probe
 from ...training.probe import ProbeSettings, fit_probe
+from .items import narrow
 from .knowledge import SCORES, fit_threshold, number_preference
 from .lines import load_sets
 from .plans import Plan
@@ -117,9 +118,11 @@ class Probing:
 
         def make() -> pd.DataFrame:
             found = self._scores(plan, task_of_set(dataset), lines["prefix"].tolist())
-            return pd.DataFrame({"line": lines.index} | found).round(_DIGITS)
+            table = pd.DataFrame({"line": lines.index} | found).round(_DIGITS)
+            return narrow(table, _DIGITS) if self.values["reuse_units"] else table
 
-        table = self.models.store.finished(name, self.models.store.key(**about), make)
+        key, exact = self.models.store.key(**about), self.values["reuse_units"]
+        table = self.models.store.finished(name, key, make, exact=exact)
         table.insert(0, "dataset", dataset)
         return _with_model(table, plan, 2)
 

@@ -13,7 +13,7 @@ import pytest
 
 from lib.core import units
 from lib.core.errors import TouchstoneError
-from lib.core.files import save_parquet, write_atomic
+from lib.core.files import load_parquet, save_parquet, write_atomic
 from lib.core.jobs import batches, closed_stage
 from lib.core.parameters import notebook_parameters
 from lib.core.paths import ROOT
@@ -181,8 +181,11 @@ def test_a_clone_without_weights_goes_on_with_what_is_missing(
     asked, plans = chain(4)
     assert len(trained) == 2, "the models that were missing"
     published = sorted(p for p in (tmp_path / "published/units").rglob("*") if p.is_file())
-    assert {path.suffix for path in published} == {".csv"}
-    assert all("key " not in path.read_text() for path in published), "no texts"
+    assert {path.suffix for path in published} == {".csv", ".parquet"}
+    plain = [path.read_text() for path in published if path.suffix == ".csv"]
+    tables = [load_parquet(path) for path in published if path.suffix == ".parquet"]
+    assert all("key " not in text for text in plain), "no texts"
+    assert all(table.select_dtypes(["object", "str"]).empty for table in tables), "no texts"
     rows = [asked.row(plan, kind) for plan in plans for kind in asked.kinds_of(plan)]
     table = asked.models.with_checksums(pd.concat(rows, ignore_index=True))
     stage = closed_stage("lm_saliency", "small", "03_attribution")

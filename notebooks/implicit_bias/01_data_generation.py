@@ -102,7 +102,7 @@ exclude_antecedents = [
 ]  # antecedents that do not count
 keep_names = False  # whether a personal name counts as an antecedent
 cluster_size = 2  # expressions in the pronoun's cluster; 0 for any number
-# whether a subject may be an antecedent even if it is no person (rules only)
+# whether a subject noun may be an antecedent even if it is no person (rules only)
 any_subject = False
 n_text = 400  # natural sentences for training, per source; 0 for all
 n_frames = 1000  # sentences for training whose noun fixes the pronoun
@@ -641,7 +641,7 @@ print(f"{len(passed)} sentences, {len(text)} sentences of text")
 # %% [markdown] tags=["slide"]
 # ## What could be wrong
 #
-# - **The resolver is a set of rules.** It can be right where the grammar leaves one choice. Where only knowledge of the world decides, it simply takes the subject.
+# - **The resolver is a set of rules.** It can be right where the grammar leaves only one choice. Where only knowledge of the world decides, it takes the subject.
 # - **Our list of identities is not the paper's**, which was not published. A longer list removes more.
 # - **The captions are one of SWAG's two sources.** The other one, film descriptions with *someone* in place of names, was not at hand. So the rule about *someone* hardly matters here.
 # - **A sentence that passes is not yet a biased sentence.** The paper asked four readers about that.

@@ -16,8 +16,8 @@
 # [Start here](../00_start_here.ipynb) · next: [02_training](02_training.ipynb) · this study: [README](README.md)
 #
 # Each of the other four studies compares explanations with one kind of right answer. We call such a right answer a
-# *truth*. The assay collects the truths of all four studies. With each truth it tests the same *explainers*, methods
-# that score the words of a text. This stage makes the texts.
+# *truth*. The assay collects these truths and adds others: seven in all. With each truth it tests the same *explainers*,
+# methods that score the words of a text. This stage makes the texts.
 #
 # ## What we found
 #
@@ -28,14 +28,14 @@
 #   [See the table](../../outputs/reference/assay/small/01_data_generation/nested.csv)
 # - **Six truths fit into one format**: a text, a model, and a mark for each word. A seventh truth, *deletion*, uses the
 #   same texts. [See one text for each](../../outputs/reference/assay/small/01_data_generation/items_shown.png)
-# - **One truth needs most of the altered texts.** To measure a word's effect, we exchange it for twenty others.
+# - **One truth, *noun*, needs most of the altered texts.** To measure a word's effect, we exchange it for twenty others.
 #   [See the counts](../../outputs/reference/assay/small/01_data_generation/counts.csv)
 #
 # ## You will see
 #
 # ![The truths of the assay. mask: these words differ between the forms. planted: these words alone decide the label. cue: the verb agrees with this noun. swap: what a swap to another form does to the answer. edit: what becomes of the answer without these words. noun: what other nouns here do to the answer. deletion: how fast the answer falls when words go.](../../docs/schematics/assay_truths.svg)
 #
-# - one text for each but *deletion*;
+# - one text for each truth except *deletion*;
 # - a review from which a person removed words, and how often a program's edits only remove words;
 # - words that we plant in a text ourselves, so that they alone decide its label.
 #
@@ -88,7 +88,8 @@ from lib.studies.lm_saliency.text import number_examples
 scale = "small"  # which settings: small, cpu or hub; names the output folder
 seed = 0  # of all draws of this stage
 n_threads = 1  # CPU threads
-texts_of = {}  # scales of the rows geco and cebab whose texts are taken; empty: ours
+# texts of the studies geco and cebab in place of ours, as {study: scale of its run}
+texts_of = {}
 n_items = 6  # texts of each truth that are explained
 longest = 16  # words of an explained text, at most
 n_reviews = {
@@ -161,8 +162,8 @@ plt.show()
 _ = stage.table("by_hand", plotted[["word", "score", "mark"]])
 
 # %% [markdown] tags=["slide"]
-# By 1.5. This estimate has the right sign and is a little too small. To know this we did not have to decide what *kind*
-# means.
+# By 1.5. This estimate has the right sign and is a little too small. To judge it we needed only the model's two scores.
+# Nobody had to decide what *kind* means.
 #
 # The explainer was given one text. The right answer comes from the model's scores for two texts. Every truth about a
 # model is made in this way: **alter the text as people would, compute the model's score again, and compare the two
@@ -308,7 +309,8 @@ heard = {word for sentence in corpus for word, _ in sentence}
 
 # %% [markdown]
 # Now we draw the items. Each cluster gives at most one item. For *planted* the four rules are equally frequent. Half of
-# the items of *edit* have a second edit with the same goal. For the other truths the two classes are equally frequent.
+# the items of *edit* have a second edit: another text that was made to change the review in the same way. For the other
+# truths the two classes are equally frequent.
 
 # %%
 short = gendered[gendered["sentence"].map(len) <= longest]
@@ -557,7 +559,7 @@ check_function(
 # %% [markdown] tags=["exercise"]
 # ### 3 · By hand
 #
-# With the rule AND (*velvet* and *copper* are both there) the truth is one half on each. An explanation gives *velvet* .6, *copper* -.2 and two other words .1 each. What is its overlap with the truth: how much of its mass lies where the truth is, and no more than the truth has there?
+# With the rule AND (*velvet* and *copper* are both there) the truth is one half on each. An explanation gives *velvet* .6, *copper* -.2 and two other words .1 each. What is its overlap with the truth? Drop the signs and divide by the sum, so that each word has a share. Of each word count this share, but at most the word's truth, and add up.
 
 # %% tags=["hole"]
 overlap = ...
@@ -580,11 +582,11 @@ check_number(
 # %% [markdown] tags=["exercise"]
 # ### 4 · Explain
 #
-# A fifth rule is XOR: the label is 1 where exactly one of *zebra* and *onion* is there. In a text with *zebra* alone, we compare with a text without both. Then we ask the same in a text that holds *onion* already. What does *zebra* do to the label?
+# A fifth rule is XOR: the label is 1 where exactly one of *zebra* and *onion* is there. We compare a text that has *zebra* with the same text without it: first where *onion* is missing, then where *onion* is there. What does *zebra* do to the label?
 #
-# - `"a"` It raises it in the first text and lowers it in the second: one number a word cannot say both.
-# - `"b"` It raises it in both texts.
-# - `"c"` Nothing in both texts, so every explanation must give it 0.
+# - `"a"` It raises the label in the first case and lowers it in the second. One number per word cannot express both.
+# - `"b"` It raises the label in both cases.
+# - `"c"` Nothing in either case, so every explanation must give it 0.
 
 # %% tags=["hole"]
 what_zebra_does = ...  # "a", "b" or "c"

@@ -112,7 +112,7 @@ reuse_units = False  # read answers that are committed, and publish new ones
 # |---|---|---|
 # | $f(x)$ | log-odds of the item's class, $\log p(c \mid x) - \log p(\bar c \mid x)$ | `f` |
 # | $x'$ | the altered text: words removed, swapped or exchanged | `altered` |
-# | $d$ | by how much the altered words changed the log-odds, $f(x) - f(x')$ | `change`; for each word `key` |
+# | $d$ | by how much the altered words changed the log-odds, $f(x) - f(x')$ | `change` for an edit as a whole, `key` for a single word |
 
 # %%
 stage = open_stage("assay", scale, "02_training")
@@ -260,9 +260,9 @@ show_table(both, columns)
 # %% [markdown]
 # Nearly all items can be used. The exceptions are the two rules that the single attention layer has not learnt.
 #
-# The last two columns show the mean size of the right answer, in two different units. For *swap*, *noun* and *edit* the
-# right answer is an effect in log-odds. For the other truths it only marks words, and the size is the share of marked
-# words.
+# The columns *mean size* show how large the right answer is on average. For *swap*, *noun* and *edit* it is an effect in
+# log-odds. For the other truths the right answer only marks words, and the size is the mean of the marks without their
+# signs. (A word without a mark counts as 0. Under *planted* the marks are shares.)
 #
 # ### How does a model score a blank text?
 #

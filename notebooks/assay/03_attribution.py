@@ -95,7 +95,7 @@ explainers = {
     "LIME": {"n_samples": 50},
     "Kernel SHAP": {"n_samples": 50},
 }  # who is asked, with settings
-budgets = [10, 100]  # passes of the model, for the axis of cost
+budgets = [10, 100]  # numbers of forward passes to compare (section 5, and stage 4)
 reuse_units = False  # read explanations that are committed, and publish new ones
 
 # %% [markdown]
@@ -210,7 +210,7 @@ _ = stage.table("copies", copied)
 print(f"{len(copied)} explainers are copies of another")
 
 # %% [markdown]
-# Not here: every explainer is different from all others.
+# In this run no explainer is a copy of another.
 #
 # How many *forward passes* does each explainer need for one text? In a forward pass the model computes its score once.
 # Some explainers have a setting for the number of passes. For all others the table shows 1, although some, such as
@@ -423,7 +423,7 @@ check_number(
 # %% [markdown] tags=["exercise"]
 # ### 2 · Explain
 #
-# Which score of section 1 would punish this explainer for halving everything?
+# Which of these scores would become worse because the explainer of exercise 1 halves all numbers? (The *mass accuracy* is the share of an explanation, without signs, that lies on the marked words.)
 #
 # - `"a"` The rank correlation over the words of a text.
 # - `"b"` The mass accuracy.
@@ -448,7 +448,7 @@ check_choice(
 # %% [markdown] tags=["exercise"]
 # ### 3 · Write a function
 #
-# An explainer of this row is given one text and one model. Write the floor *later words*: the last word gets 1, the first 1/n, and the others stand between them in equal steps.
+# In this study an explainer gets one text and one model. A floor gets no model. Write the floor *later words*: the last word gets 1, the first 1/n, and the others stand between them in equal steps.
 
 
 # %% tags=["hole"]

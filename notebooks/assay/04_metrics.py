@@ -27,8 +27,8 @@
 #   first, so no explainer can be better.
 # - **Three truths can be satisfied without the model.** An explanation that only marks the right words has 1 under
 #   *altered words*, *planted* and *cue*, and about 0 under *swap* and *noun*.
-# - **Under *edit*, *swap* and *cue* other rules beat the one that we chose beforehand.** Compared with them, fewer
-#   explainers lead. [See the floors](../../outputs/reference/assay/small/04_metrics/floors.csv)
+# - **Under *edit*, *swap* and *cue* another rule is stronger than the floor that we chose beforehand.** Compared with
+#   that rule, fewer explainers lead. [See the floors](../../outputs/reference/assay/small/04_metrics/floors.csv)
 # - **Every explainer changes when the weights of the model become random.** So this test rules none of them out.
 #   [See the test](../../outputs/reference/assay/small/04_metrics/gate.csv)
 #
@@ -48,7 +48,7 @@
 # | `truths`, and `models/` | 02 |
 # | `explanations`, `redrawn`, `budgets` | 03 |
 #
-# Out come this page's tables (`.csv`) and two figures.
+# Out come tables (`.csv`) and two figures.
 #
 # The [glossary](../../docs/glossary.md) explains other words.
 
@@ -78,7 +78,7 @@ from lib.studies.assay.stage_figures import plot_budgets, plot_scale
 # ## Settings
 #
 # For each truth, `floor_of` names the rule that gets the value 0. We chose it before the study, as the strongest
-# rule that we knew of. Section 3 shows that some other rules are stronger.
+# rule that we knew of.
 #
 # The truth *altered words* is called `mask` in settings and files.
 
@@ -117,8 +117,10 @@ pads = [
     "DeepLift",
 ]  # explainers that pad words themselves
 n_deleted = 3  # texts whose words are deleted, of each training
-gate = 0.5  # likeness to itself on redrawn weights below which it passes
-margin = 0.1  # a value that is lower by more counts as inferior
+# an explainer passes if its scores before and after all weights become random have a
+# lower rank correlation than this (section 4)
+gate = 0.5
+margin = 0.1  # a family counts as worse if its value is lower by more (section 7)
 n_bootstrap = 200  # resamples per interval
 alpha = 0.05  # the intervals have 1 - alpha
 reuse_units = False  # read deletion scores that are committed, and publish new ones
@@ -175,15 +177,14 @@ plt.show()
 # | swap, noun | are the words ranked by their effect on the model? (rank correlation within a text) | 0 |
 # | planted | how much of the explanation lies where it should? | 0 |
 # | cue | does the cue get a larger score than the attractor? | .5 |
-# | edit | are the edits ranked by their effect on the model? (rank correlation over all edits) | about 0: equal scores just count the edited words |
+# | edit | are the edits ranked by their effect on the model? (rank correlation over all edits) | about 0 (with equal scores an edit's estimate is its number of words) |
 # | deletion | how fast does the answer fall as words are deleted? (deletion score, NAOPC: 0 is the worst order, 1 the best) | - |
 #
 # We also score three *cheaters*. One knows the marks (1 for a marked word, 0 for another). One knows the size of
 # each effect without its sign, and one knows the scores of both texts of an edit. The *goal of the edit* is one more
 # floor. It gives the removed words a sign: whether the edit should make the review better or worse.
 #
-# **Deletion** puts padding, the mask token or the word of the other form in the place of a deleted word. For deletion
-# with padding we do not rank explainers that use padding themselves, because they have an unfair advantage.
+# **Deletion** puts padding, the mask token or the word of the other form in the place of a deleted word.
 
 # %%
 show_source(by_truth.cheaters)
@@ -205,7 +206,8 @@ print(
 # ## 3 · Every explainer under every truth
 #
 # If the scores of floor and oracle differ by less than .02, the truth cannot compare
-# explainers, and its values are missing. Some scores are known before the run:
+# explainers, and its values are missing. Some scores are not ranked. The oracle, and a cheater that knows all that a
+# truth asks for, must have 1. Explainers that use padding have an unfair advantage under deletion with padding:
 
 # %%
 show_source(standing.holds_by_identity)
@@ -213,7 +215,7 @@ scores = synthesis.on_one_scale(scored, floor_of)
 cells = standing.cells(scores, pads, n_bootstrap, alpha, seed)
 
 # %% [markdown]
-# These get a cross in the figure, and no rank.
+# Crosses in the figure mark the scores that are not ranked.
 
 # %% tags=["nbval-ignore-output", "slide"]
 _ = stage.table("cells", cells)
@@ -312,8 +314,8 @@ asked = telling[telling["truth"].isin(about_model)]
 compared = checks.own_and_other(asked, scored, said["explanations"], families)
 
 # %% [markdown]
-# The mean score of all explainers. Under *edit* an interval resamples the terms of a correlation. A mean of a few terms
-# can lie outside -1 and 1, so we cut the limits off there:
+# The table shows the mean score of all explainers. Under *edit* it is one correlation over all edits: a mean with a term
+# for each edit. The bootstrap draws these terms. Their mean can lie outside -1 and 1, so we cut the limits off there:
 
 # %% tags=["nbval-ignore-output"]
 how = {"n_bootstrap": n_bootstrap, "alpha": alpha, "seed": seed}
@@ -324,8 +326,7 @@ cut_off = own_other.assign(**own_other[["low", "high"]].clip(-1, 1))
 show_table(cut_off, columns | {"low": "from", "high": "to"})
 
 # %% [markdown]
-# The scores are lower for the other run under all three truths. But the intervals are far wider, so six items are too
-# few to decide.
+# The scores are lower for the other run under all three truths. But the intervals are wide, and decide nothing.
 #
 # ## 5 · Edits and nouns: a second score
 #
@@ -360,9 +361,9 @@ show_table(named, columns | {"low": "from", "high": "to"}, rows=9)
 # order, Word counts is as good as Integrated Gradients, without looking at the model.
 #
 # The second score of *noun* compares sentences by their *antecedent*, the noun that the pronoun stands for. Do
-# those with a larger effect on the model also get larger scores? Both can follow the *stereotype*: how much more
-# often *he* than *she* occurs with the noun in the training texts. The column *without the stereotype* removes its
-# influence.
+# antecedents with a larger effect on the model also get larger scores? Effects and scores can both follow the
+# *stereotype*: how much more often *he* than *she* occurs with the noun in the training texts. The column *without the
+# stereotype* removes its influence.
 
 # %% tags=["nbval-ignore-output"]
 counts = who.Counts(train[train["model"] == "pronoun"])
@@ -419,7 +420,7 @@ columns = {"left": "one truth", "right": "another", "tau": "rank correlation"}
 show_table(shown, columns | {"low": "from", "high": "to"})
 
 # %% [markdown]
-# Each interval is at least .7 wide: far too wide to call two truths different.
+# Each interval is at least .7 wide, too wide to call two truths different.
 #
 # Two truths can also differ because the items are few. So we compare each truth with itself, on halves of its items. This
 # is its *ceiling*, which stage 5 draws.
@@ -526,8 +527,8 @@ _ = stage.close(globals())
 #
 # ## Hand-over
 #
-# [05_figures](05_figures.ipynb) draws every explainer under every truth. It also writes a page of advice, as
-# far as the verdicts allow.
+# [05_figures](05_figures.ipynb) draws every explainer under every truth, and gives advice as far as the
+# verdicts allow.
 
 # %% [markdown] tags=["exercise"]
 # ## Exercises

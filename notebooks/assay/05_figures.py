@@ -22,8 +22,9 @@
 #
 # - **Explainers are rarely clearly better than a rule that never looks at the model.**
 #   [See the figure](../../outputs/reference/assay/small/05_figures/whole.png)
-# - **Under *edit*, *swap* and *cue* other rules beat the one that we chose beforehand.** Compared with them, fewer
-#   explainers lead. [See the floors](../../outputs/reference/assay/small/04_metrics/floors.csv)
+# - **Under *edit*, *swap* and *cue* the rule that we chose for this comparison beforehand is not the strongest one.**
+#   Compared with the strongest, fewer explainers lead.
+#   [See the floors](../../outputs/reference/assay/small/04_metrics/floors.csv)
 # - **Three truths are about the data.** An explanation that only marks the right words has the best score there, without
 #   using the model. [See the last rows of the figure](../../outputs/reference/assay/small/05_figures/whole.png)
 # - **We cannot say whether different truths rank explainers alike.** The intervals are too wide.
@@ -99,9 +100,9 @@ print(f"{len(tables['cells'])} cells, {len(truths)} truths")
 # the best possible score.
 #
 # The grey band ends at the score of a rule that never looks at the model; the rule's name stands in brackets. A dot is
-# filled if the explainer is clearly better: its whole interval lies above the score of this rule. It is also empty if
-# the interval has no width, which happens when a few texts have equal scores. We chose the rule before the run. A dotted
-# line marks the best rule of the run, if it is another.
+# filled if the explainer is clearly better: its whole interval lies above the score of this rule. Otherwise it is empty.
+# It is empty, too, if the interval has no width, which happens when a few texts have equal scores. We chose the rule
+# before the run. A dotted line marks the best rule of the run, if it is another.
 
 # %% tags=["nbval-ignore-output", "slide"]
 note = f"Run size {scale}: at most {tables['cells']['n_clusters'].max()} texts a truth"

@@ -23,7 +23,7 @@
 #
 # - **Sentences that leave the gender to one pronoun are rare.** Of 70,924<!-- implicit_bias/cpu/04_metrics/claims[id=n_original].ours --> captions
 #   774<!-- implicit_bias/cpu/04_metrics/claims[id=n_filtered].ours --> pass the filter ([figure](../../outputs/reference/implicit_bias/cpu/01_data_generation/steps.png)).
-# - **Almost all that pass are right.** We gave captions to two readers who did not know the filter's answer. Of those that pass, one found
+# - **Almost all that pass are right.** We gave captions to two readers who did not know the filter's answer. Of the captions that pass, the first reader judged
 #   96 %<!-- implicit_bias/small/01_data_generation/relabelled[reading=first].precision --> right. How many the filter misses is less certain
 #   ([table](../../outputs/reference/implicit_bias/small/01_data_generation/relabelled.csv)).
 # - **The third step matters most.** It asks to whom the pronoun refers. Without it
@@ -76,7 +76,8 @@ from lib.studies.implicit_bias.naming import in_words
 # %% [markdown]
 # ## Settings
 #
-# `sentence_file` may name any CSV or TSV file, such as `train.csv` of SWAG, the paper's data set. The paper leaves `resolver` to `any_subject` open. Their words are explained below.
+# `sentence_file` may name any CSV or TSV file, such as `train.csv` of SWAG, the paper's data set. The settings from `resolver` to `any_subject` shape the filter's third step, of
+# which the paper leaves parts open. Section 3 explains the terms in their comments.
 
 # %% tags=["parameters"]
 scale = "small"  # which settings: small, cpu or paper; names the output folder
@@ -101,7 +102,7 @@ exclude_antecedents = [
 ]  # antecedents that do not count
 keep_names = False  # whether a personal name counts as an antecedent
 cluster_size = 2  # expressions in the pronoun's cluster; 0 for any number
-# whether a subject may be an antecedent whatever it is (rules only)
+# whether a subject noun may be an antecedent even if it is no person (rules only)
 any_subject = False
 n_text = 400  # natural sentences for training, per source; 0 for all
 n_frames = 1000  # sentences for training whose noun fixes the pronoun
@@ -640,7 +641,7 @@ print(f"{len(passed)} sentences, {len(text)} sentences of text")
 # %% [markdown] tags=["slide"]
 # ## What could be wrong
 #
-# - **The resolver is a set of rules.** It finds what the grammar decides. Where knowledge of the world is needed, it takes the subject.
+# - **The resolver is a set of rules.** It can be right where the grammar leaves only one choice. Where only knowledge of the world decides, it takes the subject.
 # - **Our list of identities is not the paper's**, which was not published. A longer list removes more.
 # - **The captions are one of SWAG's two sources.** The other one, film descriptions with *someone* in place of names, was not at hand. So the rule about *someone* hardly matters here.
 # - **A sentence that passes is not yet a biased sentence.** The paper asked four readers about that.

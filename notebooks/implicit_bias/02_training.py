@@ -88,8 +88,8 @@ from lib.training import masked_lm
 # - an *arm* is one way to fine-tune, as in a medical trial;
 # - to *rehearse* is to mix sentences of the base model's training into the fine-tuning, so that less is forgotten.
 #
-# `gate`, the share of right answers needed, is .85 here, .9 at scale `cpu`. Each entry of `mixtures` is a pair: the highest learning rate of an arm, and how many sentences are rehearsed for each
-# sentence of the arm.
+# `gate` is the share of right answers that a model needs in the test of section 3: .85 here, .9 at scale `cpu`. Each entry of `mixtures` is a pair: the highest learning rate of an arm, and how many
+# sentences are rehearsed for each sentence of the arm.
 
 # %% tags=["parameters"]
 scale = "small"  # which settings: small, cpu or paper; names the output folder
@@ -99,7 +99,7 @@ device = "auto"  # auto, cpu or cuda
 # the encoder that gets a head: the packaged one, a folder, or a hub id
 encoder = "all-MiniLM-L6-v2"
 encoder_revision = ""  # the commit of a hub id
-# masked LMs of the hub that are measured too, by name: the commit
+# published masked LMs that are measured too, as {name on the hub: commit}
 hub_models = {}
 epochs = 2  # passes over the text
 lr = 0.0005  # highest learning rate
@@ -195,8 +195,8 @@ in_words(
 )
 
 # %% [markdown]
-# Is that far enough? For the next run at scale `cpu` we fixed two ways to say yes. Either the perplexity is at most 80, or it fell by less than 2 % (.02 in the column *gain*) over the last
-# half of the steps.
+# Have the base models been trained long enough? For the next run at scale `cpu` we fixed two ways to say yes. Either the perplexity is at most 80, or it fell by less than 2 % (.02 in the column
+# *gain*) over the last half of the steps.
 
 # %% tags=["nbval-ignore-output"]
 reached = pd.DataFrame(
@@ -288,7 +288,8 @@ in_words(
 # %% [markdown] tags=["slide"]
 # Both base models pass, and the untrained head guesses. The model without frames fails: the frames teach what the gate tests, with other nouns. It serves for comparison only.
 #
-# One more check before we go on. `[MASK]` is the masked token. In "The duchess opened [MASK] letter." a pronoun must be among its five likeliest words.
+# One more check before we go on. `[MASK]` is the masked token. In "The duchess opened [MASK] letter." a pronoun must be among the five words that the model finds
+# likeliest for the mask.
 
 # %%
 rank = bases[0].number("rank")
@@ -371,9 +372,9 @@ n_read = len(trainings.arm_text("augmented", 0, mixtures[0][1]))
 print(f"{n_read} sentences per arm, with those rehearsed")
 
 # %% [markdown]
-# How many sentences are rehearsed, and how high is the learning rate? Where several settings are listed, the first *safe* one is taken. A setting is safe if two conditions hold for placebo and
-# augmented. Both still get enough of 40 other unambiguous sentences right. And their perplexity on held-out text is not higher than that of the base model. If no earlier setting is safe, the
-# last one is taken. No bias score enters this choice, and the runs tried for it are not used again.
+# How many sentences are rehearsed, and how high is the learning rate? Where several settings are listed, the first *safe* one is taken. A setting is safe if a *placebo* model and
+# an *augmented* model meet two conditions. First, each still gets enough of 40 other unambiguous sentences right. Second, its perplexity on held-out text is not higher than that of the base model.
+# If no earlier setting is safe, the last one is taken. No bias score enters this choice, and the runs tried for it are not used again.
 
 # %%
 show_source(trainings.is_safe)

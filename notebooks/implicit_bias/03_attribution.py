@@ -24,8 +24,8 @@
 # - **The noun matters, but it does not decide alone.** By Integrated Gradients, the noun that the pronoun refers to gets
 #   .19<!-- implicit_bias/cpu/03_attribution/by_role[method=Integrated Gradients].share --> of the attribution. If all words counted the same, it would get
 #   .07<!-- implicit_bias/cpu/03_attribution/by_role[method=Integrated Gradients].even --> ([table](../../outputs/reference/implicit_bias/cpu/03_attribution/by_role.csv)).
-# - **Some words push towards *he*, others towards *she*.** Of the words in at least five sentences, *player*, *kid* and *athlete* lead on the male side, and *hair* on the female one. None of these
-#   four stands in ten sentences, so expect other words in other texts ([figure](../../outputs/reference/implicit_bias/cpu/05_figures/drivers.png)).
+# - **Some words push towards *he*, others towards *she*.** Of the words in at least five sentences, *player*, *kid* and *athlete* lead on the male side, and *hair* on the female one. Each of these
+#   four occurs in fewer than ten sentences, so other texts may give other words ([figure](../../outputs/reference/implicit_bias/cpu/05_figures/drivers.png)).
 # - **Two of our three methods agree somewhat, the third hardly.** Integrated Gradients and Occlusion have a rank correlation of
 #   .45<!-- implicit_bias/cpu/03_attribution/controls[left=Integrated Gradients, right=Occlusion].agreement -->
 #   ([table](../../outputs/reference/implicit_bias/cpu/03_attribution/controls.csv)).
@@ -86,7 +86,7 @@ scale = "small"  # which settings: small, cpu or paper; names the output folder
 seed = 0  # which sentences are explained
 n_threads = 1  # CPU threads
 device = "auto"  # auto, cpu or cuda
-# masked LMs of the hub that are measured too, by name: the commit
+# published masked LMs that are measured too, as {name on the hub: commit}
 hub_models = {}
 n_bases = 2  # base models; each is fine-tuned in every arm
 n_seeds = 1  # fine-tuning runs of each arm from each base model
@@ -414,7 +414,8 @@ in_words(
 )
 
 # %% [markdown]
-# Integrated Gradients and Occlusion agree clearly beyond chance. InputXGradient agrees little with either: it uses the slope at a single point, while the other two compare distant inputs.
+# Integrated Gradients and Occlusion agree clearly beyond chance. InputXGradient agrees little with either: it uses only the slope at the sentence itself. The other two compare the sentence with
+# one in which a word (Occlusion) or every word (Integrated Gradients) is padding.
 #
 # ## 7 · Vectors for stage 4
 #
@@ -422,7 +423,7 @@ in_words(
 #
 # - `input`: the mean of its token embeddings.
 # - `encoder`: the mean over its tokens in the encoder's last layer.
-# - `template`: as `encoder`, but of a whole sentence around the text, such as "This is ..."; it is the mean over three such sentences.
+# - `template`: we put the text into a sentence such as "This is ..." and take the mean over all tokens of that sentence, as for `encoder`. Then we average over three such sentences.
 #
 # Each sentence gets one vector of the kind `encoder`, computed without its pronoun.
 
@@ -445,7 +446,7 @@ print(f"{len(asked_phrases)} phrases")
 #
 # - **P is a maximum.** The likeliest word of a gender may change on the path of Integrated Gradients. The scores still add up, as the table of gaps shows.
 # - **One model is explained**, the first base model that passed.
-# - **Padding is not a neutral word.** All scores are relative to what the model prefers for the slot without a sentence.
+# - **Padding is not a neutral word.** All scores are relative to what the model prefers at the mask when all other words are padding.
 # - **An explanation shows what the model used**, not where the model learned it.
 #
 # ## Try it

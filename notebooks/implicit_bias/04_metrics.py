@@ -15,7 +15,7 @@
 #
 # [Start here](../00_start_here.ipynb) · before: [03_attribution](03_attribution.ipynb) · next: [05_figures](05_figures.ipynb) · words: [glossary](../../docs/glossary.md)
 #
-# The masks are filled. We turn probabilities into bias scores, put intervals around the means, and compare the *arms*, the three ways to fine-tune. Last comes an association test that the paper
+# We turn probabilities into bias scores, put intervals around the means, and compare the *arms*, the three ways to fine-tune. Last comes an association test that the paper
 # defines but does not run.
 
 # %% [markdown] tags=["slide"]
@@ -29,11 +29,11 @@
 #   holds<!-- implicit_bias/cpu/04_metrics/claims[id=augmentation_reduces_bias].verdict -->. On Winogender, a test set about occupations, it is
 #   undecided<!-- implicit_bias/cpu/04_metrics/claims[id=augmentation_transfers].verdict -->
 #   ([figure](../../outputs/reference/implicit_bias/cpu/05_figures/changes.png)).
-# - **Association with gendered words agrees with the score only in part.** Over sentences the rank correlation is
+# - **A second measure agrees with the bias score only in part.** It asks whether a sentence's vector lies nearer to male or to female words. The rank correlation is
 #   .47<!-- implicit_bias/cpu/04_metrics/correlations[unit=sentence, vectors=encoder].rho -->
 #   ([table](../../outputs/reference/implicit_bias/cpu/04_metrics/correlations.csv)).
 #
-# These results come from our fifth run at scale `cpu`, where a fine-tuning run counts only if it passed the gate (right gender first in at least 90 % of unambiguous sentences). The [next run](README.md#the-next-run-registered-not-run-yet),
+# These results come from our fifth run at scale `cpu`, where a fine-tuning run counts only if it passed the gate of stage 2. The [next run](README.md#the-next-run-registered-not-run-yet),
 # which counts all of them, is registered and not run yet.
 
 # %% [markdown] tags=["slide"]
@@ -86,7 +86,8 @@ from lib.studies.implicit_bias.weat import association, check_lists, weat
 # %% [markdown]
 # ## Settings
 #
-# The *bias score* of a sentence s is P(s|m) / (P(s|m) + P(s|f)), the paper's equation 1: the probability of the male words, divided by that of both genders.
+# The *bias score* of a sentence s is P(s|m) / (P(s|m) + P(s|f)), the paper's equation 1. P(s|m) is the probability of the likeliest male word at the mask,
+# P(s|f) that of the likeliest female word.
 #
 # In the paper a sentence is "even" when its score lies within .5 ± delta. No delta is given; the printed counts fit 0.
 
@@ -97,7 +98,8 @@ n_threads = 1  # CPU threads
 k = 10  # likeliest words that are looked at
 delta = 0.0  # scores within 0.5 +- delta are even
 threshold = 0.05  # a probability below this leads to a discard
-# one gender alone among the k words: discard, zero or full_vocab
+# one gender alone among the k words: discard the sentence, or take the probability
+# of the other gender as 0 (zero) or from the whole vocabulary (full_vocab)
 missing = "discard"
 # what must reach the threshold: each gender, the larger one, or their sum
 compared = "each"
@@ -366,7 +368,8 @@ print("mirrored")
 # %% [markdown] tags=["slide"]
 # ## 4 · What if we interpret the paper's rules differently?
 #
-# Each row changes one setting. `k` and `missing` matter only where the likeliest words are all of one gender; there the threshold is 0, as it would discard these anyway.
+# Each row changes one setting. `k` and `missing` matter only for sentences in which a gender is missing among the `k` likeliest words. The threshold discards most of these anyway, so it is 0 in the
+# rows that change `k` or `missing`.
 
 # %% tags=["nbval-ignore-output", "slide"]
 NO_THRESHOLD = {"threshold": 0.0}
@@ -467,8 +470,8 @@ def difference(quantity, part, left, right, of):
 
 
 # %% [markdown]
-# The last entry is the *detectable* difference, which we find with a power of 80 %. To exclude zero, an estimate must exceed half the width of its interval. If the true difference is .84 standard
-# errors larger than that, 80 % of the estimates do.
+# The last entry that `difference` returns is the *detectable* difference: a true difference that we would find with a power of 80 %. To exclude zero, an estimate must exceed half the width of its
+# interval. If the true difference is .84 standard errors larger than this half width, 80 % of the estimates exceed it.
 #
 # We compare on held-out nouns, and on Winogender if available.
 
@@ -543,7 +546,8 @@ wide = wide.replace(PARTS)
 in_words(wide, {"quantity": "mean", "part": "nouns"} | {m: m for m in ["base", *ARMS]})
 
 # %% [markdown]
-# In the captions of scale `cpu`, *person* is the most frequent noun, so one row of each mean leaves it out. Next we split the changes.
+# In the captions of scale `cpu`, *person* is the most frequent noun, so one row of each mean leaves it out. Next we split the change from *base* to *augmented* into three
+# steps: to *placebo* (more fine-tuning), on to *even placebo* (the even share of pronouns), and on to *augmented* (the swap).
 
 # %% tags=["nbval-ignore-output"]
 table = arms[arms["quantity"] != "bias"].pivot(
@@ -587,7 +591,7 @@ in_words(
 )
 
 # %% [markdown]
-# Right answers at the gate fall by about .015. Perplexity falls too: the models fill masks better, but get unambiguous genders right slightly less often.
+# Right answers at the gate fall by about .015. Perplexity falls too, so the models fill masks better.
 #
 # ## 6 · Association tests
 #
@@ -596,8 +600,8 @@ in_words(
 #
 # $$s(w, A, B) = \mathrm{mean}_{a \in A} \cos(w, a) - \mathrm{mean}_{b \in B} \cos(w, b) \qquad s(X, Y, A, B) = \sum_{x \in X} s(x, A, B) - \sum_{y \in Y} s(y, A, B)$$
 #
-# The effect size $d$ is the difference of the mean associations of X and Y, divided by the standard deviation over all their words. For the p value, X and Y are compared with all other ways to halve
-# these words, the *partitions*. By hand: A and X point right, B and Y up. No partition can do better.
+# The effect size $d$ is the difference of the mean associations of X and Y, divided by the standard deviation over all their words. The p value is the share of all ways to halve these words, the
+# *partitions*, that have a larger s. By hand: A and X point right, B and Y point up. No partition has a larger s, so p is 0.
 
 # %%
 right, up = np.array([[1.0, 0.0]]), np.array([[0.0, 1.0]])
@@ -613,9 +617,8 @@ print(f"s = {test.s:.0f}, d = {test.d:.0f}, p = {test.p:.0f}")
 show_source(weat)
 
 # %% [markdown]
-# Stage 3 kept three kinds of vectors: `input` is the mean of a text's token embeddings, `encoder` the mean over its tokens in the encoder's last layer, and `template` the same of a whole sentence
-# around the text. We use the lists of WEAT tests 6, 7 and 8, kept in `material/weat.yaml` and not compared with the original files. The published values were computed with other vectors
-# (GloVe).
+# Stage 3 kept three kinds of vectors: `input` (token embeddings), `encoder` (the encoder's last layer) and `template` (the same layer, for a sentence around the text). We use the lists of WEAT tests 6,
+# 7 and 8, kept in `material/weat.yaml` and not compared with the original files. The published values were computed with other vectors (GloVe).
 
 # %% tags=["nbval-ignore-output"]
 lists = read_yaml(own_material / "weat.yaml")
@@ -862,7 +865,7 @@ def beside(number):
 print(f"{len(numbers)} printed numbers, {len(OURS)} with a number of ours beside them")
 
 # %% [markdown]
-# We add the sums of section 2, too.
+# We add the sums of section 2.
 
 # %%
 for name, total in sums.items():

@@ -179,8 +179,8 @@ stage.figure("before_after", figures.plot_models(tables["arms"]), formats)
 # Most intervals overlap, but the models may still differ. All of them answer the same sentences and start from the same base models, so we can compare them in pairs. The next figure does this
 # sentence by sentence.
 #
-# **How to read it.** A mark left of zero means: closer to even. The first row is the main comparison. The next two rows split it. Black triangles are the base models with the lowest and the highest
-# difference. The grey strokes show the smallest difference that would be detected four times in five.
+# **How to read it.** A mark left of zero means: closer to even. The first row is the main comparison. The next two rows split it into what an even share of pronouns does, and what the swap
+# does. Black triangles are the base models with the lowest and the highest difference. The grey strokes show the smallest difference that would be detected four times in five.
 
 # %% tags=["slide"]
 stage.figure("changes", figures.plot_changes(tables["power"]), formats)
@@ -237,7 +237,7 @@ in_words(
 # |---|---|---|
 # | augmented is closer to even than the placebo | holds<!-- implicit_bias/cpu/04_metrics/claims[id=augmentation_reduces_bias].verdict --> | undecided<!-- implicit_bias/cpu/04_metrics/claims[id=augmentation_transfers].verdict --> |
 # | augmented is closer to even than the untouched base model | undecided<!-- implicit_bias/cpu/04_metrics/claims[id=augmentation_beats_base].verdict --> | holds<!-- implicit_bias/cpu/04_metrics/claims[id=augmentation_beats_base_on_winogender].verdict --> |
-# | the even share alone brings scores closer | undecided<!-- implicit_bias/cpu/04_metrics/claims[id=even_share_reduces_bias].verdict --> | |
+# | reading *he* and *she* equally often brings scores closer, without a swap | undecided<!-- implicit_bias/cpu/04_metrics/claims[id=even_share_reduces_bias].verdict --> | |
 # | the swap itself brings scores closer | undecided<!-- implicit_bias/cpu/04_metrics/claims[id=swap_beyond_share].verdict --> | |
 # | the placebo does nothing | undecided<!-- implicit_bias/cpu/04_metrics/claims[id=placebo_does_nothing].verdict --> | |
 #
@@ -305,7 +305,7 @@ _ = stage.table("sensitivity", tables["sensitivity"])
 # ## All claims
 #
 # At scale `small` the next cell only counts the claims. At scale `cpu` it shows all of them, the decided ones first ([the results page](../../outputs/reference/implicit_bias/cpu/05_figures.ipynb), [table](../../outputs/reference/implicit_bias/cpu/05_figures/verdict_all.csv)). There 9<!-- count implicit_bias/cpu/05_figures/verdict_all[verdict=holds] --> hold, 3<!-- count implicit_bias/cpu/05_figures/verdict_all[verdict=fails] --> fail and
-# 6<!-- count implicit_bias/cpu/05_figures/verdict_all[verdict=undecided] --> are undecided. The other 22<!-- count implicit_bias/cpu/05_figures/verdict_all[verdict=not run] --> are printed numbers of models that were not run. (Here the nine claims of the next run are added.) The
+# 6<!-- count implicit_bias/cpu/05_figures/verdict_all[verdict=undecided] --> are undecided. The other 22<!-- count implicit_bias/cpu/05_figures/verdict_all[verdict=not run] --> are printed numbers of models that were not run. (At scale `small` the nine claims of the next run are counted as well.) The
 # comparisons that a verdict rests on are in `contrasts.csv` of stage 4.
 
 # %%

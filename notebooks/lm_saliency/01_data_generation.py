@@ -17,7 +17,8 @@
 #
 # A language model reads *the keys to the cabinet* and predicts *are*. Which words should an explanation name? Ding
 # and Koehn (NAACL 2021) answer with grammar. The verb agrees with *keys*, the *cue*. *Cabinet* has the wrong number; it
-# is an *attractor*. An explanation *passes* such a line if it scores a cue above every attractor.
+# is an *attractor*. We call such a beginning of a sentence a *line*. An explanation *passes* a line if it scores a cue
+# above every attractor.
 #
 # ## What we found
 #
@@ -89,9 +90,11 @@ longest_line = 512  # words of a test line; longer ones keep their end
 wikitext = ""  # also read wikitext-2 or wikitext-103 (a download), or nothing
 books_words = 0  # words of books that models also read, about (0: none)
 book_valid_words = 60000  # words of other authors that join the validation part
-book_parts = 20  # parts of the authors; the first one only validates
-tagged_probes = False  # number probes learn from tagged text, classes balanced
-# gender sets from coreference: gender (as in the paper) or cluster (as released)
+book_parts = 20  # groups of authors; the first one is used for validation only
+# whether number probes are trained only on tagged text, with balanced classes
+tagged_probes = False
+# cues of the sets from coreference: all mentions of the pronoun's gender (gender, as in
+# the paper), or those of its own cluster (cluster, as in the authors' code)
 cue_rule = "gender"
 
 # %% [markdown]
@@ -201,7 +204,7 @@ print(f"{(sizes > 1).sum()} of them with two lines or more")
 print(*gender_rows["prefix"].map(" ".join)[[0, len(gender_rows) - 1]], sep="\n")
 
 # %% [markdown] tags=["slide"]
-# In Winobias a template is a frame with one order of woman and man.
+# In Winobias a template is a frame together with an order: the woman is named first, or the man.
 #
 # ## 3 · Number in real sentences: filters on trees
 #
@@ -209,7 +212,7 @@ print(*gender_rows["prefix"].map(" ".join)[[0, len(gender_rows) - 1]], sep="\n")
 #
 # 1. its subject is a noun, and a noun of the other number stands before the verb;
 # 2. the verb does not directly follow its subject;
-# 3. at least one attractor stands at most ten words before the subject, or after it.
+# 3. at least one attractor stands after the subject, or at most ten words before it.
 #
 # The syntax trees follow Universal Dependencies: every word points to its *head*. In *the keys are old*, *old* is the
 # head of both *keys* and *are*. So the subject of *are* is found through *old*. Each of the small trees below shows one
@@ -277,8 +280,8 @@ stage.table("funnel", kept_by).set_index("filter")
 # 2. a title, *Mr., Ms., Mrs.*, at the start of a mention;
 # 3. first names.
 #
-# The words of a mention inside a longer one belong to the inner one. If two mentions cross, the shared words belong to
-# neither. A line needs a cue and an attractor, and the nearest mention must not have the pronoun's gender.
+# If a mention lies inside another, its words belong to it alone. If two mentions overlap in part, the shared words
+# belong to neither. A line needs a cue and an attractor, and the nearest mention must not have the pronoun's gender.
 #
 # **Stop and guess.** *Ann met the boss of Mr. Lee. She saw Mr. Lee before her trip.* For the last *her*, which words are
 # cues, which are attractors, and what is *boss*?
@@ -299,8 +302,9 @@ for side in ("cues", "attractors"):
     print(side, [" ".join(words[a : b + 1]) for a, b in lines[1][side]])
 
 # %% [markdown]
-# *The boss of* belongs to the mention *the boss of Mr. Lee*, which begins with no title. So they are on neither side.
-# The published documents are those of OntoGUM, which has gold coreference in the same style.
+# *The boss of* belongs to the mention *the boss of Mr. Lee*, which begins with no title. So its gender is unknown, and
+# these words are neither cues nor attractors. The published documents are those of OntoGUM, whose gold coreference has
+# the style of CoNLL-2012, the paper's set.
 
 # %%
 names = {
@@ -542,10 +546,10 @@ print(f"held out: {share:.3f} of {len(pairs)} pairs of a person and a verb")
 # %% [markdown]
 # ## 7 · What the probes learn from
 #
-# A [probe](../../docs/glossary.md) is a small classifier on a model's states (stage 2). A number probe is trained on
-# every verb of the corpus that shows a number, with the words before it. A gender probe is trained on every pronoun in
-# small letters. In `number_matched` the nearest noun is no clue: in each class it is as often singular as plural. Books
-# have no tags, and are not used for probes.
+# A number [probe](../../docs/glossary.md) is trained on every verb of the corpus that shows a number, with the words
+# before it. A gender probe is trained on every pronoun in lower case, and so on none that begins a sentence. In a second
+# set of number examples, `number_matched`, the nearest noun is no clue: in each class it is as often singular as plural.
+# Books have no tags, and are not used for probes.
 
 # %%
 examples = {
@@ -574,8 +578,8 @@ stage.table("probe_examples", summary).set_index(["task", "split"]).rename(
 )
 
 # %% [markdown]
-# A probe has to beat the larger class. Its share is the number in the last column or, if that is below one
-# half, 1 minus it.
+# A probe has to beat a rule that always answers the more frequent class. The rule's accuracy is the number in the last
+# column or, if that is below one half, 1 minus it.
 #
 # The next cell writes everything. Each set is also written in tarsius' format, and reading it back must give the same
 # rows.
@@ -604,8 +608,7 @@ for task, table in probes.items():
 #   with a strong prior for one gender is scored on it.
 # - **Gender from names and titles** is a crude rule, and two genders are a simplification of the data sets. The boss in
 #   *Mr. Lee 's boss* would be a man, because that mention begins with *Mr.* We keep the paper's rule as it is.
-# - **Templates repeat words.** The 6280 lines of Syneval use ten nouns per slot, so they are not independent. Stage 4
-#   draws whole clusters of lines for its intervals.
+# - **Templates repeat words.** The 6280 lines of Syneval use ten nouns per slot, so they are not independent.
 # - **The bundled corpus is easy.** Its nouns are regular. But our models read whole words, so they cannot use the plural
 #   *s*.
 #

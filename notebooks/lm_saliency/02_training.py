@@ -104,15 +104,15 @@ weight_drop = 0.1  # share of recurrent weights dropped (LSTM)
 vocabulary_size = 0  # most frequent words kept (0: all)
 cutoffs = []  # bands of the adaptive input and softmax (none: plain)
 lm_epochs = 2  # passes over the corpus
-lm_checks = 1  # measures of a pass; with more than one the best check is kept
-lm_bar = 0  # perplexity that asks for no second pass (0: never a second one)
-lm_gain = 0.02  # share that the last check must still gain for a second pass
+lm_checks = 1  # perplexity checks per pass; if several, the best weights are kept
+lm_bar = 0  # a second pass follows if the perplexity stays above this (0: never) ...
+lm_gain = 0.02  # ... and if the last check still lowered it by more than this share
 lm_share = 1.0  # share of the corpus that a full model reads
 student_epochs = 1  # the same for students
 student_share = 0.3  # share of the corpus that a student reads
 sweep_share = 0.1  # share of the corpus that a model of the sweep reads (0: no sweep)
 sweep_tasks = ["number", "gender"]  # what the models of the sweep are probed for
-soft_every = 4  # a student is compared with its teacher at every such word
+soft_every = 4  # student's and teacher's predictions are compared at every n-th word
 lm_lr = {"LSTM": 0.008, "QRNN": 0.008, "Transformer": 0.003}  # highest learning rate
 batch_words = 384  # words in a step
 longest_piece = 64  # words of a training piece; longer lines are cut
@@ -300,9 +300,9 @@ shown[["n", "majority", "accuracy", "low", "high", "learnt"]].round(3).rename(
 ).head(12)
 
 # %% [markdown]
-# **Perplexity** is the number of words between which a model hesitates, on average. A model that has learnt nothing
-# hesitates between all of them, so its perplexity is at least the size of the vocabulary. The sentences of our grammar
-# draw most words at random: even a perfect model keeps a perplexity far above one.
+# **Perplexity** is the number of words between which a model hesitates, on average. A model that gives all words
+# the same probability hesitates between all of them: its perplexity is the size of the vocabulary. The sentences of our
+# grammar draw most words at random: even a perfect model keeps a perplexity far above one.
 
 # %% tags=["nbval-ignore-output"]
 of_models = stage.table("perplexity", every[~in_sweep], 1)
@@ -328,9 +328,10 @@ swept.drop(columns=["architecture", "training"]).set_index("size").rename(
 # ## 5 · Is it the model's knowledge?
 #
 # A probe can learn something even from an untrained network, because its states still depend on the words. That part does
-# not come from the training of the language model. So the same probe is fitted to each model's initial weights
-# (`untrained`), and to shuffled classes. For the last architecture, the Transformer, the cell compares accuracies. The
-# trained model must be better than the untrained one, and clearly better than shuffled classes; otherwise the cell stops.
+# not come from the training of the language model. So we train the same kind of probe twice more: on the states that
+# each model has before its training (`untrained`), and on the states of the trained model, with shuffled classes
+# (`shuffled classes`). For the last architecture, the Transformer, the cell compares accuracies. The trained model must
+# be better than the untrained one, and clearly better than shuffled classes; otherwise the cell stops.
 
 # %%
 full = rows[(rows["size"] == "full") & rows["architecture"].isin(architectures)]
@@ -377,11 +378,11 @@ for task, table in examples.items():
 #
 # $$\log\,(p(\mathit{are}) + p(\mathit{were})) - \log\,(p(\mathit{is}) + p(\mathit{was})).$$
 #
-# We compute both for every line of every set, in each grammatical construction. They are summarised by the area under the
-# ROC curve (AUC): the chance that a line with a plural verb scores higher than one with a singular verb. One half is
-# chance. The AUC needs no threshold, so it does not matter if a model prefers *is* everywhere. The *balanced accuracy*,
-# the mean accuracy of the two classes, does need a threshold. We take the one that is best on the probes' training
-# examples.
+# We compute the probe's score and the direct preference for every line of every set. Each is summarised, for each
+# grammatical construction, by the area under the ROC curve (AUC): the chance that a line with a plural verb scores higher
+# than one with a singular verb. One half is chance. The AUC needs no threshold, so it does not matter if a model prefers
+# *is* everywhere. The *balanced accuracy*, the mean accuracy of the two classes, does need a threshold. We take the one
+# that is best on the probes' training examples.
 
 # %%
 show_source(knowledge.number_preference)
@@ -397,9 +398,9 @@ known = knowledge.knowledge_table(
 )
 
 # %% [markdown]
-# The table shows the full models' AUC on whole sets. Intervals resample clusters (lines that belong together), and
-# training runs. [knowledge.csv](../../outputs/reference/lm_saliency/small/02_training/knowledge.csv) has every
-# construction.
+# The table shows the full models' AUC on whole sets. The intervals come from a bootstrap over clusters (lines that
+# belong together) and training runs.
+# [knowledge.csv](../../outputs/reference/lm_saliency/small/02_training/knowledge.csv) has every construction.
 
 # %% tags=["nbval-ignore-output", "slide"]
 stage.table("thresholds", thresholds)
@@ -419,8 +420,9 @@ shown.pivot_table(
 # %% [markdown] tags=["slide"]
 # *Reading it.* From here on, a model has **learnt a set** if the whole interval of its probe's AUC on that set lies above
 # one half. (A probe has learnt its *task* by the validation examples of section 4.) The Transformer has learnt the
-# held-out number sentences. The QRNN is far *below* one half on Syneval. Random answers would be at one half. So its
-# answers do depend on a noun, but on the wrong one, mostly the one nearest to the verb.
+# held-out number sentences. The QRNN is far *below* one half on Syneval. Random scores would be at one half. So its
+# scores do depend on a noun, but on the wrong one, mostly the one nearest to the verb. Its answers hardly depend on any
+# noun: stage 4 finds nearly all of them *singular*.
 #
 # ## What could be wrong
 #
@@ -433,8 +435,8 @@ shown.pivot_table(
 #   the constructions. Section 6 measures every set separately, and stage 4 uses that result.
 # - **The choice of the pass.** A probe keeps the weights of its best pass over the examples. That pass is chosen on the
 #   same examples on which its accuracy is measured, so the accuracy can be too high.
-# - **Few training runs.** A different seed gives a different model. With one training run, stage 4 decides nothing about
-#   trained models.
+# - **Few training runs.** A different seed gives a different model. With one training run of each, we do not know by
+#   how much. So stage 4 gives no verdict on claims about trained models.
 #
 # ## Try it
 #
@@ -470,7 +472,7 @@ probes.round(2)
 # %% [markdown] tags=["exercise"]
 # ### 1 · By hand
 #
-# A QRNN keeps of all recurrence one line: $c_t = f_t\,c_{t-1} + (1 - f_t)\,z_t$. With $z = (1, 1, 0)$, a forget gate of one half throughout and $c_0 = 0$, what are the three states?
+# Only one equation of a QRNN is recurrent: $c_t = f_t\,c_{t-1} + (1 - f_t)\,z_t$. With $z = (1, 1, 0)$, a forget gate of one half throughout and $c_0 = 0$, what are the three states?
 
 # %% tags=["hole"]
 states = ...  # a list of three numbers
@@ -530,7 +532,7 @@ check_function(
 # %% [markdown] tags=["exercise"]
 # ### 3 · Explain
 #
-# `probes` is of scale `cpu`: the accuracy of each probe with its interval, beside the share of the larger class (`majority`). Which explanations may not be ranked?
+# `probes` is of scale `cpu`: the accuracy of each probe with its interval, beside the share of the larger class (`majority`). Explanations of some of these probes must be left out when we compare methods. Which ones?
 #
 # - `"a"` Those of the LSTM, which is the oldest.
 # - `"b"` Those of probes whose interval reaches down to `majority`: there is nothing to explain.

@@ -78,15 +78,14 @@ from lib.studies.lm_saliency import probe_saliency as saliency
 # ## Settings
 #
 # What is explained is a [probe](../../docs/glossary.md): the two-class layer on each language model. A *student* is a
-# smaller model that imitates it. A *template* is a group of lines that differ in their nouns alone (stage 1). The
-# methods have short names:
+# smaller model that imitates it. The methods have short names:
 #
 # | name | method |
 # |---|---|
 # | V, SG, IG | plain gradient, SmoothGrad, Integrated Gradients, each times the input, as in the paper |
 # | V+VN, SG+VN | the size of the gradient (its *vector norm*) instead of gradient times input |
 # | IG released | IG as the authors' code computes it |
-# | SG norm | SG with the noise that the paper's text describes; the authors' code uses another one |
+# | SG norm | SG with the noise of the paper's text; SG itself has that of the authors' code |
 # | Contrastive, Erasure, LIME | for comparison, from the methods that all studies share |
 
 # %% tags=["parameters"]
@@ -121,7 +120,7 @@ consistency_methods = [
 ]  # methods whose explanations of two lines of a template are compared
 # for the students and for the models of the sweep
 student_methods = ["V", "SG", "IG"]
-# words of a set that are explained, about; spread over its templates (0: all)
+# about how many words the drawn lines of a set have, over its templates (0: all lines)
 n_words = 400
 n_samples = 12  # SmoothGrad: N, noisy copies of a line
 noise = 0.15  # SmoothGrad: sigma, noise in units of the embeddings' range
@@ -180,19 +179,19 @@ print(len(line), "words, two classes, one gradient")
 stage.table("identity", by_hand, 4).set_index("word")
 
 # %% [markdown] tags=["slide"]
-# No: the scores for class 0 (singular) are those for class 1 times $-p/(1-p)$, a negative number. So V says the same
-# whichever answer is explained. The next two methods average the gradient over several points. There $p$ differs from
-# point to point, and with it the factor: no single one links the scores of the two answers.
+# No: the scores for class 0 (singular) are those for class 1 times $-p/(1-p)$, a negative number. So V gives, up to
+# this factor, the same scores whichever answer is explained. The next two methods average the gradient over several
+# points. There $p$ differs from point to point, and so does the factor: no single factor links the two answers.
 #
 # ## 2 · Three methods
 #
-# A score sums over coordinates of $\mathbf{x}$ (*gradient times input*); $f$ is $\log p$:
+# The score of a word is *gradient times input*, summed over the coordinates of its embedding $\mathbf{x}$. Here $f$ is
+# $\log p$:
 #
 # $$\psi_V = \mathbf{x}\cdot\nabla f(\mathbf{x}), \qquad \psi_{SG} = \mathbf{x}\cdot\frac1N\sum_{n}\nabla f(\mathbf{x}+\varepsilon_n), \qquad \psi_{IG} = (\mathbf{x}-\mathbf{x}')\cdot\frac1n\sum_{k=1}^{n}\nabla f(\mathbf{x}' + \tfrac{k}{n}(\mathbf{x}-\mathbf{x}')) .$$
 #
 # SG averages the gradient at noisy copies of the line. IG averages it along a straight path from an empty line
 # $\mathbf{x}'$, whose embeddings are zero. The library captum defines V and IG; our code must give the same numbers.
-# (SG is random; our tests compare it elsewhere.)
 
 
 # %%
@@ -230,8 +229,8 @@ explained.NAMED
 
 # %% [markdown]
 # Three more methods, for comparison. *Contrastive* explains the margin: why this class rather than the other? With two
-# classes its scores are those of V times a factor, as the assert checks. *Erasure* sets one word's embedding to zero
-# and measures the change of the log-probability. *LIME* removes several words at a time and fits a linear model.
+# classes its scores are those of V times a positive factor, as the assert checks. *Erasure* sets one word's embedding to
+# zero and measures the change of the log-probability. *LIME* removes several words at a time and fits a linear model.
 
 # %%
 contrast = saliency.baseline_saliency(probe, [line], "Contrastive")[0]
@@ -263,8 +262,7 @@ side_by_side = pd.DataFrame(shown, columns=columns)
 assert len(stage.table("side_by_side", side_by_side, 2)) == len(shown)
 
 # %% [markdown]
-# The picture shows the plain gradient, SmoothGrad, Integrated Gradients and Erasure. LSTM and QRNN are [recurrent
-# networks](../../docs/glossary.md).
+# LSTM and QRNN are [recurrent networks](../../docs/glossary.md).
 
 # %% tags=["slide"]
 roles = {"author": "cue", "drivers": "attractor"}
@@ -290,9 +288,8 @@ figure, _ = plot_words(
 stage.figure("side_by_side", figure)
 
 # %% [markdown] tags=["slide"]
-# *Reading it.* In the LSTM *author* is never clearly positive; in the Transformer it is for three of four methods. The
-# methods differ within a model, and each method between models. Often the darkest word is neither of the two nouns. One
-# line proves nothing; stage 4 counts over all.
+# *Reading it.* In the LSTM *author* is never clearly positive; in the Transformer it is for three of four methods. Often
+# the darkest word is neither of the two nouns. One line proves nothing; stage 4 counts over all.
 #
 # ## 4 · Does Integrated Gradients add up?
 #
@@ -305,7 +302,8 @@ stage.figure("side_by_side", figure)
 # real one. The authors' code also multiplies every gradient by its place $\tfrac{k}{n}$ on the path. So gradients
 # near the empty line count less, and the sum changes.
 #
-# **Stop and guess.** Which of the two gaps closes with more steps?
+# **Stop and guess.** The *gap* is how far the sum of the scores is from this rise. Does it close with more steps, in
+# the standard form and in that of the authors' code (`released`)?
 
 
 # %%
@@ -378,15 +376,15 @@ stage.table("next_word", table, 3).set_index("word").rename(
 )
 
 # %% [markdown]
-# *Reading the table.* In the first column *that* exceeds the sum of all words. But it makes *is* and *are*
-# likelier alike: against *are*, it keeps about as much as *author*.
+# *Reading the table.* In the first column the word *that* has a larger score than all words together. But *that* makes
+# *is* and *are* more likely to almost the same degree. So in the second column its score is about that of *author*.
 #
 # ## 6 · All models, all methods, many lines
 #
-# About `n_words` words of each set are explained, in lines that are drawn once for all models. Every template
+# From each set we draw lines with about `n_words` words in total, once for all models. Every [template](../../docs/glossary.md)
 # contributes the same share of its lines, and at least two, because stage 4 compares lines of one template. Where that
 # would exceed `n_words`, some templates are left out. *Clusters* are lines that belong together, such as those of one
-# document. Intervals resample clusters and not lines.
+# document. The bootstrap draws clusters and not lines.
 
 
 # %%
@@ -424,11 +422,11 @@ stage.table("chosen", table, 3).set_index("set").rename(
 # Next we explain every line in every probe, with every method, for both classes. Stage 4 needs only a few numbers of each
 # explanation:
 #
-# - whether a line passes its test, also if the other answer were explained;
+# - whether it passes its line, and whether it would if the model had given the other answer;
 # - the correlation of the scores of two lines of a template;
 # - the correlation of the scores of a line in a model and in its student.
 #
-# *Sets in models* are the combinations of a set and a model that is probed for it.
+# In the output, *sets in models* are the pairs of a set and a model with a probe for its task.
 #
 # Scores are kept for a few lines only. *IG shuffled* is a control: IG's scores in a random order.
 
@@ -449,8 +447,7 @@ print(len(found["lines"]), "explanations,", len(found["pairs"]), "pairs")
 #
 # SmoothGrad adds random noise. We explain the same lines twice, with different noise, and correlate the scores. For
 # comparison, we correlate the scores of two equally long lines. `changed` is the share of lines in which the second
-# draw reverses the order of cue and attractor, and with it the verdict of stage 4. The intervals of stage 4 do not
-# include this uncertainty.
+# draw reverses the order of cue and attractor, and with it the verdict of stage 4.
 
 # %%
 syneval = sets["Syneval"].iloc[::40]

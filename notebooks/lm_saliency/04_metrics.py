@@ -30,8 +30,9 @@
 #   depends on no noun. [See the table](../../outputs/reference/lm_saliency/cpu/04_metrics/answers.csv).
 # - **Some numbers in the paper contradict others.** In
 #   4<!-- count lm_saliency/cpu/04_metrics/integrity[adds_up=False] --> of
-#   60<!-- count lm_saliency/cpu/04_metrics/integrity --> printed cells, the overall share is not the weighted mean of its
-#   two parts. [See which](../../outputs/reference/lm_saliency/cpu/04_metrics/integrity.csv).
+#   60<!-- count lm_saliency/cpu/04_metrics/integrity --> printed cells, the share of all lines that pass is not the
+#   weighted mean of those for expected and for other answers.
+#   [See which](../../outputs/reference/lm_saliency/cpu/04_metrics/integrity.csv).
 #
 # These are results of scale `cpu`, with one training run of each model. The page below runs at scale `small`.
 
@@ -82,8 +83,8 @@ unequal = "slots"  # lines of one template but of unequal length: slots or skip
 # templates of the input consistency: paper (24 of Syneval, 254 of Winobias) or released
 # (12, and the first 147)
 grouping = "paper"
-# a model that gives one of its two answers to a smaller share of a set explains a
-# constant there
+# a model's answer on a set counts as a constant if it gives one of its two answers to
+# less than this share of the lines
 rarest = 0.1
 n_bootstrap = 1000  # resamples per interval
 alpha = 0.05  # level of the tests; the intervals have 1 - alpha
@@ -94,10 +95,10 @@ alpha = 0.05  # level of the tests; the intervals have 1 - alpha
 # | $\psi$ | the score of a word, for class 0 or class 1 | `class_0`, `class_1` |
 # | [expected](../../docs/glossary.md) (exp.) | lines in which the model answers as the set expects | `is_expected` |
 # | [alternative](../../docs/glossary.md) (alt.) | lines in which it gives the other answer | |
-# | verum, malum | correlations of the scores for the expected class, and for the other one | `verum`, `malum` |
+# | verum, malum | correlations of two explanations, for the expected class and for the other one (section 4) | `verum`, `malum` |
 # | cluster | lines that are not independent: a template with its cue noun, a frame, a sentence, a document | `sentence_idx` |
 #
-# Intervals resample whole clusters of lines; for pairs of lines (section 4), whole templates.
+# The bootstrap draws whole clusters of lines; for pairs of lines (section 4), whole templates.
 
 # %%
 stage = open_stage("lm_saliency", scale, "04_metrics")
@@ -138,7 +139,7 @@ print("three cases as expected")
 
 # %% [markdown]
 # With equal scores nothing passes. Stage 3 applied this test to every explanation. The next cell adds each line's
-# scenario and cluster.
+# cluster and *scenario* (expected or alternative).
 
 
 # %%
@@ -170,8 +171,8 @@ print(len(passes), "explanations judged;", passes["sentence_idx"].nunique(), "cl
 # nothing to explain. Two questions come first.
 #
 # - Has the model **learnt the set**? The interval of its AUC must lie above one half (stage 2). The models of the sweep
-#   have no AUC; for them the balanced accuracy's interval counts. A set with one class has neither number; there the
-#   probe must have learnt its task.
+#   have no AUC; for them the balanced accuracy's interval counts. In a set whose lines all have one class,
+#   neither can be used; there the probe must have learnt its task.
 # - Is its answer a **constant**? Yes, if it gives one of its two answers to less than a tenth of the lines (`rarest`).
 #
 # Methods are ranked, and claims judged, only where a model has learnt the set and its answer is not constant. Wrong
@@ -250,7 +251,7 @@ shown[["says_1", "balanced", "auc", "auc_low", "learnt", "constant"]].round(3).r
 ).head(12)
 
 # %% [markdown] tags=["slide"]
-# *Reading it.* Of the full models only the Transformer has learnt a set, the held-out number one. On Syneval the answer
+# *Reading it.* Of the full models only the Transformer has learnt a set, *Held-out number*. On Syneval the answer
 # of the QRNN ([a recurrent network](../../docs/glossary.md)) is constant. So below, only one row of each table is
 # evidence about methods.
 #
@@ -429,8 +430,9 @@ unlike = 1 - pairs["same_length"].mean()
 print(f"{len(pairs)} pairs, {unlike:.3f} of them of unequal length")
 
 # %% [markdown]
-# The column `verum` correlates the scores for the expected class, `malum` those for the other class, each over all lines.
-# (The paper calls these *exp.* and *alt.* too, but they are not scenarios.)
+# The columns `verum` have mean correlations of the scores for the class that the set expects, the columns `malum` of
+# those for the other class. Both use all lines, whatever the model answers. (The paper labels them *exp.* and *alt.*, but
+# they are not the two scenarios.)
 
 
 # %% tags=["nbval-ignore-output", "slide"]
@@ -466,8 +468,8 @@ by_method(consistency).round(3)
 #
 # The two columns of V must be equal: its scores for the two classes differ by a negative factor (stage 3), which cancels
 # in a correlation. That factor reverses the order of cue and attractor, and the alternative scenario reverses the test.
-# So under V a line with one cue and one attractor passes for both answers or for neither. The contrastive gradient, V
-# without the factor, passes the same lines.
+# So under V a line with one cue and one attractor passes for both answers or for neither. The contrastive gradient
+# is V times a positive number (stage 3), so it passes the same lines.
 
 # %%
 single = saliency[
@@ -643,8 +645,7 @@ shown[["all", "from_parts", "allowed"]].round(4).rename(
 # %% [markdown]
 # The claims were written down before the run (`material/claims.yaml`), each with the smallest effect that would matter.
 # Claims added later carry a date, and what we had seen by then. Scale `small` decides nothing. One training run decides
-# nothing about trained models, because the spread between training runs is not known. A model that has not learnt a set,
-# or answers it with a constant, is left out.
+# nothing about trained models, because the spread between training runs is not known.
 
 # %%
 below = {
@@ -679,8 +680,8 @@ frames = of_tables | {
 }
 
 # %% [markdown]
-# The next cell also compares the paper's printed numbers with ours. It judges only counts and rules among them, because
-# all others describe different models. Stage 5 shows the verdicts.
+# The next cell also compares the paper's printed numbers with ours. It judges only those that involve no model: counts,
+# and shares of lines that a rule passes. All others describe different models. Stage 5 shows the verdicts.
 
 # %% tags=["nbval-ignore-output"]
 show_source(printed.judge_printed)

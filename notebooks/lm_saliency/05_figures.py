@@ -26,8 +26,8 @@
 #   lines of EWT. The rule *nearest noun* passes
 #   68 %<!-- lm_saliency/cpu/04_metrics/floors[dataset=EWT, scheme=Transformer].nearest -->, a share inside the method's
 #   95 % interval. [See the figure](../../outputs/reference/lm_saliency/cpu/05_figures/table_3.png).
-# - **On the paper's templates there is nothing to explain yet.** Our models are small and trained once. There they answer
-#   *singular* nearly always. [See the answers](../../outputs/reference/lm_saliency/cpu/04_metrics/answers.csv).
+# - **On the paper's templates there is nothing to explain yet.** Our models are small and trained once.
+#   On these templates they answer *singular* nearly always. [See the answers](../../outputs/reference/lm_saliency/cpu/04_metrics/answers.csv).
 # - **So the paper's claims about models stay open.** One registered claim is decided: the plain gradient explains
 #   both answers alike. That is an identity, true of every model.
 #   [See the verdicts](../../outputs/reference/lm_saliency/cpu/05_figures/verdict_all.csv).
@@ -245,7 +245,8 @@ beside(of_students, "estimate", "Table 4b", "model_consistency", "exp")
 #
 # ## 5 · Table 6: the students
 #
-# Claim of the paper: a distilled QRNN is far more plausible than the QRNN itself. On Syneval with IG the paper has
+# Claim of the paper: the explanations of a distilled QRNN are far more plausible than those of the QRNN itself. On
+# Syneval with IG the paper has
 # 0.981<!-- lm_saliency/material/paper_numbers[id=table6_plausibility_student_Syneval_QRNN_IG_all].value --> for the
 # student and 0.797<!-- lm_saliency/material/paper_numbers[id=table3_plausibility_Syneval_QRNN_IG_all].value --> for its
 # teacher. For each student the paper prints one method only: the one that was best for the teacher. The table shows the
@@ -349,8 +350,8 @@ stage.figure("figure_2", figures.plot_sweep(panels, title), formats)
 #
 # At scale `small` the next cell only counts. At scale `cpu` it shows a row for each registered claim and for each number
 # that the paper prints, decided ones first ([the results page](../../outputs/reference/lm_saliency/cpu/05_figures.ipynb),
-# [table](../../outputs/reference/lm_saliency/cpu/05_figures/verdict_all.csv)). The column `ours` holds the median over a
-# claim's comparisons.
+# [table](../../outputs/reference/lm_saliency/cpu/05_figures/verdict_all.csv)). A claim can rest on several comparisons,
+# such as one for each set and model; the column `ours` of that table holds their median.
 #
 # Of the registered claims 1<!-- lm_saliency/cpu/decided[claims=registered at first, state=after].decided --> is decided there: *V explains both answers alike* holds<!-- lm_saliency/cpu/04_metrics/claims[id=v_same_in_both_scenarios].verdict -->. Another
 # 5<!-- lm_saliency/cpu/decided[claims=registered at first, state=after].undecided --> are undecided, among them *IG is more plausible than V* (undecided<!-- lm_saliency/cpu/04_metrics/claims[id=ig_beats_v].verdict -->), and 9<!-- lm_saliency/cpu/decided[claims=registered at first, state=after].not run --> were not run,

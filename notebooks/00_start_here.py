@@ -23,7 +23,8 @@
 # sentence about a man and about a non-binary person, and six words had to change.
 #
 # The second row is a popular method, and it does well. The third is a rule that anybody can follow with the computer
-# switched off: point at the first pronoun. All of its weight lies on a changed word, so by this measure it does better.
+# switched off: point at the first pronoun. All of its weight lies on a changed word. So if we count the share of weight
+# on changed words, the rule does better than the method.
 #
 # So an explanation can point at the right words and still tell us nothing about the model. How would we notice? Below
 # you make this picture yourself, without a download or a GPU.
@@ -34,8 +35,9 @@
 #
 # - **Good methods point at the right words. So does a rule that never looks at the model.**
 #   [See the figure](../outputs/reference/geco/cpu/05_figures.ipynb)
-# - **A published winner can lose to silence.** By one of three measures, the best method of the CEBaB paper has a
-#   larger error than the answer *nothing ever changes*. [See which](../outputs/reference/cebab/cpu/05_figures.ipynb)
+# - **A published winner can do worse than saying that nothing changes.** The CEBaB study asks how an edit of a review
+#   changes a model's answer. By one of three measures, the best method of its paper has a larger error than the rule
+#   *no edit changes anything*. [See which](../outputs/reference/cebab/cpu/05_figures.ipynb)
 # - **A model that is fine-tuned on sentences with swapped pronouns treats *he* and *she* more equally.**
 #   [See by how much](../outputs/reference/implicit_bias/cpu/05_figures.ipynb)
 #
@@ -85,8 +87,8 @@ from lib.training.transfer import Trainer
 # %% [markdown]
 # ## Settings
 #
-# Every notebook has one cell like the next one. Two more, `epochs` and `lr` (the learning rate), are set where
-# the head is trained.
+# Every notebook has a cell like the one below. It holds the settings that you can change. Two other settings, `epochs`
+# and `lr` (the learning rate), stand where the head is trained.
 
 # %% tags=["parameters"]
 seed = 0  # of every random choice
@@ -295,8 +297,9 @@ plt.show()
 # scores = explain_texts(model, ["She sings ."], "Integrated Gradients")  # or "LIME"
 # ```
 #
-# `wrap` checks your model first: plain text and its word vectors must give the same answer. Integrated
-# Gradients takes as many steps as it needs for a delta of at most 1 %. Here we pretend that the model above is yours.
+# `wrap` checks your model first. The model must give the same answer to a text and to the word vectors of that text.
+# Integrated Gradients takes as many steps as it needs for a delta of at most 1 %. Here we pretend that the model above
+# is yours.
 
 # %% tags=["nbval-ignore-output", "slide"]
 mine = wrap(model.module, model.tokenizer, CLASSES)
@@ -324,7 +327,8 @@ _ = stage.table("your_own", plain)
 #
 # - It was one sentence, one model and one method. With another sentence the result may be worse.
 # - The rule finds one of six changed words, and nothing punishes the five it misses.
-# - We know what the *data* contain. What the *model* uses is another question: perhaps only half.
+# - We know what the *data* contain. What the *model* uses is another question. Perhaps it uses only half of the changed
+#   words.
 # - *Integrated Gradients* is one of about ten common methods, and they disagree.
 #
 # ## Try it
@@ -339,7 +343,7 @@ _ = stage.table("your_own", plain)
 # ## Where to go from here
 #
 # Four published studies ask: *can an explanation of a language model be trusted?* Each has another kind of ground
-# truth; the assay tests one explainer on all of them. Each has the same five notebooks.
+# truth. A fifth part, the *assay*, tests one explainer on all these kinds. All five parts have the same five notebooks.
 #
 # ![Five stages in a row: 01_data_generation, 02_training, 03_attribution, 04_metrics, 05_figures. Each reads what earlier ones left. Inside 03_attribution: units such as D_A · CEf · LIME, D_A · CEf · Saliency, finished one by one and kept; then the manifest, which lists explanations.parquet, overview.csv with their checksums. With the manifest the stage is complete.](../docs/schematics/stages.svg)
 #
@@ -432,7 +436,7 @@ all_times_minus_3 = ...  # "a", "b" or "c"
 it_is_doubled, all_times_minus_3 = "b", "c"
 
 # %% [markdown] tags=["solution"]
-# The first step drops the signs. The score of *it* is negative, and doubling it takes a larger part of the mass all the same. Multiplying everything by one number changes all sizes by one factor, and the second step divides it away.
+# The first step drops the signs. The word *it* has a negative score, but only its size counts. If we double this score, a larger part of the mass lies on an unmarked word. Multiplying everything by one number changes all sizes by one factor, and the second step divides it away.
 
 # %% tags=["check"]
 scores, truth = sentence["score"].to_numpy(), sentence["ground_truth"].to_numpy()
@@ -511,7 +515,7 @@ print(
 # %% [markdown] tags=["exercise"]
 # ### 4 · Change a parameter, and explain
 #
-# Integrated Gradients walks in `n_steps` steps, and its scores should add up to the rise of the answer. Here is a model of one number, for which we can say how far they miss it. Call `gap` with other numbers of steps. From which number on does it stay within .01 of zero? And why does a small number of steps miss?
+# Integrated Gradients walks in `n_steps` steps, and its scores should add up to the rise of the answer. Below is a model whose input is a single number. The function `gap` says by how much the sum of its scores misses the rise. Call `gap` with other numbers of steps. From which number on does it stay within .01 of zero? And why does a small number of steps miss?
 #
 # - `"a"` With few steps the model is trained less well.
 # - `"b"` The answer rises on a short stretch of the path, and few steps hardly look there.

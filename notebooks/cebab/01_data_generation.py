@@ -19,7 +19,7 @@
 #
 # - **Our counts of CEBaB's labels agree with its paper's Table 3a** ([table](../../outputs/reference/cebab/cpu/01_data_generation/table_3a.csv)).
 # - **We could not reproduce its Tables 3c and 3d, which are about pairs of texts** ([table](../../outputs/reference/cebab/cpu/01_data_generation/readings.csv)). With our closest definition of "edit pair" the counts differ by 12 %<!-- min cebab/cpu/01_data_generation/readings.gap -->.
-# - **Comparing mean stars credits an aspect for other aspects that go with it.** In a simulated world with known true effects, noise looks 3.0<!-- cebab/cpu/01_data_generation/average_effects[world=confounded, aspect=noise, old=Negative, new=Positive].ratio --> times as important as it is ([figure](../../outputs/reference/cebab/cpu/01_data_generation/confounding.png)).
+# - **If we compare mean stars, an aspect also gets credit for other aspects that go with it.** In a simulated world with known true effects, *noise* (how loud the place is) looks 3.0<!-- cebab/cpu/01_data_generation/average_effects[world=confounded, aspect=noise, old=Negative, new=Positive].ratio --> times as important as it is ([figure](../../outputs/reference/cebab/cpu/01_data_generation/confounding.png)).
 #
 # "Would the model have given fewer stars if the food had been bad?" To answer this, we need a second review that differs in the food and in nothing else. CEBaB (arXiv 2205.14140) asked people to write such texts. With them the effect of a concept on a model is *measured*.
 # So we can check an explanation, which only estimates it.
@@ -389,7 +389,8 @@ in_words(
 )
 
 # %% [markdown]
-# In the independent world the sample errs by chance. In the confounded world it errs in one direction for every aspect, and the aspects seem more alike than they are. More reviews would not help.
+# In the independent world the sample errs by chance. In the confounded world it errs in one direction for every aspect,
+# and the effects of the aspects seem closer to each other than they are. More reviews would not help.
 #
 # ## 5 · The data for the next stages
 #
@@ -600,8 +601,10 @@ in_words(
 )
 
 # %% [markdown]
-# Does another interpretation of "edit pair" give the paper's counts in Table 3c? We count the readers' labels, or the editors' goals instead. We also vary which kinds of pairs count, and whether a pair counts as one half, one or two. *Gap* is the sum of the twelve differences, as a share of the
-# paper's total.
+# Does another interpretation of "edit pair" give the paper's counts in Table 3c? We count the readers' labels, or the
+# editors' goals instead. We also vary which kinds of pairs count. And we count each pair as one half, one or two,
+# because the paper may count the two directions of a pair differently. *Gap* adds up the absolute differences from the
+# twelve counts in Table 3c, as a share of their total.
 
 
 # %%
@@ -709,7 +712,10 @@ in_words(
 )
 
 # %% [markdown]
-# In our worlds every edit reaches its goal, so both definitions give the same pairs. In the published data most pairs with one goal have different labels ([table](../../outputs/reference/cebab/cpu/01_data_generation/repeated_edits.csv)). So stage 4 uses pairs with one label.
+# In our worlds every edit reaches its goal, so both definitions give the same pairs. In the published data most pairs
+# of edits with the same goal have different labels
+# ([table](../../outputs/reference/cebab/cpu/01_data_generation/repeated_edits.csv)). So stage 4 uses pairs of edits
+# with the same label.
 #
 # ## 8 · Control
 #

@@ -11,7 +11,7 @@
 # ---
 
 # %% [markdown] tags=["slide"]
-# # CEBaB, stage 2 of 5: do classifiers learn the stars, and which values do they see in a text?
+# # CEBaB, stage 2 of 5: how well do classifiers predict the stars, and the values of the four aspects?
 #
 # [Start here](../00_start_here.ipynb) · before: [01_data_generation](01_data_generation.ipynb) · next: [03_attribution](03_attribution.ipynb)
 #
@@ -86,7 +86,7 @@ from lib.studies.cebab.worlds import World
 
 # %% tags=["parameters"]
 scale = "small"  # which settings: small, cpu or paper; names the output folder
-seed = 0  # who the reviewers are and what they write
+seed = 0  # random seed; stage 1 uses the same one to write the reviews
 n_threads = 1  # CPU threads
 device = "auto"  # auto, cpu or cuda
 n_classes = 5  # stars as 5, 3 or 2 classes, K
@@ -186,7 +186,9 @@ vectors = {
 print(f"{sum(map(len, vectors.values()))} vectors")
 
 # %% [markdown]
-# We predict the four values of every text that a model classifies. With `resample_aspects` each fine-tuning run has its own aspect classifiers. They are fitted to the train reviews with a random weight for each review. So the intervals reflect their variation, too.
+# For every text that a model classifies, we predict the value of each of the four aspects. With `resample_aspects` each
+# fine-tuning run has its own aspect classifiers. They are fitted to the train reviews with a random weight for each
+# review. So the intervals reflect their variation, too.
 
 # %%
 aspects = pd.concat([study.aspects(name) for name in data], ignore_index=True)
@@ -545,7 +547,8 @@ for name in data if scale in ("small", "cpu") else []:
 #
 # - **One fine-tuning run says little** about a kind of model. At scale small the intervals reflect only the choice of reviews.
 # - **480 reviews are few.** From them a model has to learn how each aspect is praised or faulted, and how much it matters.
-# - **The aspects of the train texts** are predicted by classifiers that were fitted to these texts.
+# - **The aspects of the train texts** are predicted by classifiers that were fitted to these same texts. So these
+#   predictions are right more often than those for new texts.
 # - **The word vectors of our BiLSTM** are the encoder's, not fastText's as in the paper.
 #
 # ## Try it

@@ -11,7 +11,7 @@
 # ---
 
 # %% [markdown] tags=["slide"]
-# # CEBaB, stage 3 of 5: what do explainers say that a change of a concept would do to the model?
+# # CEBaB, stage 3 of 5: what would a change of a concept do to the model, according to explainers?
 #
 # [Start here](../00_start_here.ipynb) · before: [02_training](02_training.ipynb) · next: [04_metrics](04_metrics.ipynb)
 #
@@ -80,13 +80,15 @@ from lib.studies.cebab.words import in_words
 # %% [markdown]
 # ## Settings
 #
-# Sections 2 and 3 say what each explainer does. A variant *(as released)* has the main [fault of the released code](README.md#where-the-released-code-differs-from-the-definition). *(towards c')* is our variant that uses the direction of the change.
+# Sections 2 and 3 say what each explainer does. A variant *(as released)* has the main [fault of the released
+# code](README.md#where-the-released-code-differs-from-the-definition). *(towards c')* is our variant that uses the
+# direction of the change; c' is the new value of the concept.
 #
 # A model trained elsewhere can join through files, and so can an explainer of your own. The [README](README.md#a-model-of-your-own) has examples.
 
 # %% tags=["parameters"]
 scale = "small"  # which settings: small, cpu or paper; names the output folder
-seed = 0  # who the reviewers are and what they write
+seed = 0  # random seed; stage 1 uses the same one to write the reviews
 n_threads = 1  # CPU threads
 explainers = [
     "Random",
@@ -216,7 +218,9 @@ pd.Series(answers).round(3).to_frame("effect on the second class").T
 # %% [markdown]
 # With four texts the regularisation of the regression has much weight, so S-Learner's effect is smaller than the other two.
 #
-# For a test pair explainers receive only a `Questions` object. It holds the text, the value of the asked aspect and the new value. The readers' other labels are blanked out, and the other text is not in it.
+# For a test pair explainers receive only a `Questions` object. It holds the text, the aspect that the question is about,
+# its present value and its new value. The readers' labels of the other aspects are blanked out. The second text of the
+# pair is not in it.
 
 # %%
 assert (question.texts.gold == "").all() and question.values()[0].tolist() == [
@@ -298,7 +302,9 @@ assert np.allclose(
 )
 
 # %% [markdown]
-# Removing a concept answers only "what if it were unknown?". The benchmark asks all questions. In the variants *(towards c')*, the removed part is replaced by its mean over the train texts with the new value.
+# Removing a concept answers only "what if it were unknown?". The benchmark also asks "what if it were Positive?" and
+# "what if it were Negative?". In the variants *(towards c')*, the removed part is replaced by its mean over the train
+# texts with the new value.
 #
 # ## 3 · The other explainers
 #
@@ -313,7 +319,7 @@ assert np.allclose(
 # | S-Learner (soft, from the text) | it subtracts the model's answer to the text, and not the regression's |
 # | Concept LIME | one regression per text, in which similar texts count more |
 # | TCAV (scaled) | the slope times the distance between the two groups of texts |
-# | ConceptSHAP | a Shapley value: what the direction of a concept adds to a linear prediction of the model's answer; without the concept this is lost |
+# | ConceptSHAP | a Shapley value: what the direction of a concept adds to a linear prediction of the model's answer; the estimate is minus this value |
 # | CausaLM | the answer from an encoder that was trained to forget the concept (stage 2), minus the model's; in *nothing unlearnt*, its control, the encoder forgot nothing |
 # | Causal Proxy Model | a copy of the model that is told what to imagine (Wu et al. 2022; see below) |
 #
@@ -409,7 +415,8 @@ print(f"{sum(map(len, found))} estimates")
 # %% [markdown]
 # ### A model from outside
 #
-# We test the files of an outside model with one of our own models: we save it with its rows reversed, and read it. The estimates must be the same.
+# We test this route with one of our own models. We save its predictions, aspects and vectors to files, in reverse order,
+# and read them as if they came from outside. The estimates must be the same.
 
 
 # %%
@@ -635,7 +642,8 @@ in_words(same[named], {"explainer": "explainer", "same": "share of equal answers
 # %% [markdown] tags=["slide"]
 # *Zero* ignores the question by design. TCAV, ConceptSHAP, INLP, CausaLM and LEACE ignore the direction of the change. If a text does not mention the food, such a method cannot be right about both good and bad food.
 #
-# **No** explainer may use the counterfactual text. We replace all that is known about the other texts by nonsense. The questions about fifty pairs, and the answers, must stay the same.
+# **No** explainer may use the counterfactual text. We take fifty pairs, and replace by nonsense all that is
+# known about texts other than the ones that the explainers see. The questions and the answers must stay the same.
 
 
 # %%
@@ -692,7 +700,7 @@ for parts in [*within, *given.values()][:1]:
 # - **TCAV has no scale.** It is a slope, not the effect of a real change. So only its cosine error means something.
 # - **ConceptSHAP and INLP were adapted by the paper** to single texts.
 # - **CausaLM is small here.** Stage 2 shows how much of a concept is left in its encoder.
-# - **INLP's last layer is fitted again** with a small penalty. In the released code this step hardly changes it.
+# - **INLP's last layer is fitted again** with a small penalty. The released code fits it again, too, but hardly changes it.
 #
 # ## Try it
 #

@@ -42,7 +42,7 @@
 # | `predictions`, `aspects`, `trainings` | 02 |
 # | `estimates`, `outside` (all `.parquet`) | 03 |
 #
-# Out come this page's tables (`.csv`) and two figures.
+# Out: this page's tables (`.csv`) and two figures.
 
 # %%
 import lib.same_numbers  # first: the same instructions on every processor
@@ -66,12 +66,10 @@ from lib.studies.cebab.words import in_words
 
 # %% [markdown]
 # ## Settings
-#
-# At scale `small` no claim gets a verdict, because one fine-tuning run decides nothing.
 
 # %% tags=["parameters"]
 scale = "small"  # which settings: small, cpu or paper; names the output folder
-seed = 0  # who the reviewers are and what they write
+seed = 0  # for the resamples and the shuffled estimates
 n_threads = 1  # CPU threads
 n_bootstrap = 500  # resamples per interval
 alpha = 0.05  # level of the tests; the intervals have 1 - alpha
@@ -183,7 +181,7 @@ show_source(concept_effects.cosine)
 assert np.allclose(concept_effects.in_stars(effect), -0.8)
 
 # %% [markdown]
-# A reversed change reverses the CaCE, so we keep three of six changes.
+# If a change is reversed, its CaCE only changes its sign. So we keep three of the six changes of an aspect.
 
 
 # %%
@@ -231,7 +229,8 @@ cace = cace[[change in forward for change in zip(cace["old"], cace["new"])]]
 print(f"{len(cace)} mean effects")
 
 # %% [markdown]
-# The table compares these means with the change of the readers' stars and, in the worlds that we wrote, with the true effect. Each aspect changes from Negative to Positive.
+# The table compares these means with the change of the readers' stars and, in the worlds that we wrote, with the true
+# effect.
 
 # %% tags=["nbval-ignore-output", "slide"]
 label = rating_labels(texts["rating"], n_classes)
@@ -291,9 +290,12 @@ in_words(
 #
 # $$\tfrac{1}{2}\big(\lVert a - e \rVert + \lVert b - e \rVert\big) \ge \tfrac{1}{2} \lVert a - b \rVert$$
 #
-# So no explainer can have an L2 error below half the distance of the two effects, the `bound`. The whole distance is the *human error*: the second effect estimates the first.
+# So no explainer can have an L2 error below half the distance of the two effects, the `bound`. The whole distance is
+# the *human error*: the L2 error if the effect of the second text is taken as the estimate of the first.
 #
-# Two edits count as the same change if readers gave both one *label*, or if both editors had one *goal*. Figures use the label, because published edits with one goal often differ in it (stage 1). In our worlds every edit reaches its goal, so the rows repeat.
+# Two edits count as the same change if readers gave both one *label*, or if both editors had one *goal*. Figures use
+# the label, because published edits with one goal often differ in it (stage 1). In our worlds every edit reaches its
+# goal, so the rows for *goal* repeat those for *label*.
 
 
 # %% tags=["nbval-ignore-output"]
@@ -398,8 +400,10 @@ scored = concept_effects.score_estimates(answers, predictions)
 print(f"{len(scored)} rows; one for each explainer, model and pair")
 
 # %% [markdown] tags=["slide"]
-# The figure has the mean errors of ten explainers, with 95 % intervals over groups of texts; `errors.csv` has all. Vertical lines are **floors**, the errors of rules without concepts; pink lines are the distances of section 3. *Zero* answers that nothing changes. *No concept* takes
-# the mean of the model's answers to all train texts and subtracts its answer to this text. *Random* draws a vector. Stage 5 has both models.
+# The figure has the mean errors of ten explainers, with 95 % intervals over groups of texts; `errors.csv` has all.
+# Vertical lines are **floors**, the errors of rules without concepts; pink lines are the distances of section 3. *Zero*
+# answers that nothing changes. *No concept* is the model's mean answer to the train texts, minus its answer to this
+# text. *Random* draws a vector.
 
 # %% tags=["nbval-ignore-output", "slide"]
 by = ["dataset", "model", "explainer", "family"]
@@ -461,7 +465,8 @@ in_words(
 # After scaling, Approx has a smaller error than *Zero*. CausaLM, ConceptSHAP and *No concept* stay worse: their factors, fitted on dev, are too large for the test pairs.
 #
 # ### What the cosine is about
-# Does *No concept* know whether a change is good or bad? The table says how often a change in *stars* has the right sign. The cosine error is split: from an original to its edit, back, between two edits.
+# Does *No concept* know whether a change is good or bad? The table says how often a change in *stars* has the right
+# sign. It also has the cosine error from an original to its edit, from the edit back, and between two edits.
 
 # %% tags=["nbval-ignore-output"]
 sides = ["dataset", "base_id", "counterfactual_id"]
@@ -487,13 +492,16 @@ in_words(
 )
 
 # %% [markdown]
-# **A small cosine error alone does not show that an explainer knows concepts.** *No concept* has the right sign less often than CONEXP (conditional expectation) and S-Learner. A model gives most probability to one class. Most changes take some of it away, and *No concept* only does this. In part, so does every method that subtracts
-# the model's answer to the text, such as Approx and INLP (iterative null-space projection).
+# **A small cosine error alone does not show that an explainer knows concepts.** *No concept* has the right sign less
+# often than CONEXP (conditional expectation) and S-Learner. A model gives most probability to one class. Most changes
+# take some of it away. *No concept* predicts just that, whatever the change is. Methods that subtract the model's
+# answer to the text, such as Approx and INLP (iterative null-space projection), also predict it in part.
 #
 # *Zero* says nothing about the sign. TCAV (concept activation vectors) uses one direction for a change and its reverse, so its sign is right about as often as a coin's.
 #
 # ### Where two editors made the same change
-# On the questions of section 3, the human error was .14 by L2 in this data set. No explainer reaches it: the smallest L2 is .217.
+# The next table is about the questions of section 3 alone, where the human error is .14 (L2). The smallest L2 of an
+# explainer is .217.
 
 # %% tags=["nbval-ignore-output"]
 tested = texts[texts["split"] == "test"]
@@ -549,7 +557,8 @@ print(f"{len(saved)} means of an explainer, an aspect and a direction")
 
 # %% [markdown]
 # ### Does the order hold?
-# After which of two changes of one text does the model give more stars? The table has the share of such pairs ordered correctly. Guessing gives .5; a tie counts as .5 (after LIBERTy, arXiv 2601.10700).
+# After which of two changes of one text does the model give more stars? For each explainer, the table has the share of
+# pairs of changes that it puts in the right order. Guessing gives .5; a tie counts as .5 (after LIBERTy, arXiv 2601.10700).
 
 
 # %% tags=["nbval-ignore-output"]
@@ -585,11 +594,15 @@ in_words(
 )
 
 # %% [markdown] tags=["slide"]
-# CONEXP does not read the text, but orders changes about as well as methods that do: praise is better than no mention. *Zero* and *No concept* give one estimate for all changes of a text. Every pair is a tie, so they get exactly .5.
+# CONEXP does not read the text, but orders changes about as well as methods that do. It only has to know that praise
+# adds more stars than no mention. *Zero* and *No concept* give one estimate for all changes of a text. Every pair is a
+# tie, so they get exactly .5.
 #
 # ## 6 · The world, the model, the estimate
 #
-# In our own worlds a change has an effect on the *world* (by the equations) and on the *model*; an explainer *estimates* the latter. An estimate closer to the world than to the model would tell us about restaurants.
+# In our own worlds a change has an effect on the *world* (by the equations) and on the *model*; an explainer
+# *estimates* the latter. An estimate closer to the world than to the model would tell us about restaurants, and not
+# about the model.
 
 # %% tags=["nbval-ignore-output"]
 known, columns = bool(world), [f"world_{k + 1}" for k in range(n_classes)]
@@ -614,7 +627,8 @@ in_words(
 )
 
 # %% [markdown]
-# No estimate is closer to the world than to the model. But those of S-Learner and of the Causal Proxy Model are closer to the world than the model itself is. Is the model closer than *Zero*?
+# No estimate is closer to the world than to the model. But those of S-Learner and of the Causal Proxy Model are closer
+# to the world than the model itself is. Is the model closer to the world than *Zero*, the answer that nothing changes?
 
 # %% tags=["nbval-ignore-output"]
 if known:
@@ -693,7 +707,8 @@ if known:
     stage.figure("three_effects", figure)
 
 # %% [markdown] tags=["slide"]
-# On the left CONEXP credits each aspect for others that go with it. The last column is its effect divided by the model's. It exceeds 1 in the independent world, too, but less.
+# On the left CONEXP gives each aspect credit for others that go with it. The next table's last column is its estimate
+# divided by the model's effect. It exceeds 1 in the independent world, too, but less.
 
 # %% tags=["nbval-ignore-output"]
 inflated = told.pivot_table(index=["dataset", "aspect"], columns="who", values="stars")
@@ -771,8 +786,9 @@ in_words(shown, {"explainer": "cosine error", "own": "own", "shuffled": "shuffle
 # %% [markdown]
 # ## 8 · Comparisons and claims
 #
-# Is one explainer better than another? All answer the same questions, so we compare their L2 errors question by question. A comparison is *ranked* if its interval excludes zero, the corrected test agrees,
-# and the texts are enough to show such a difference. The Causal Proxy Model can explain encoders only, so the BiLSTM, a recurrent network that reads both ways, has fewer comparisons.
+# Is one explainer better than another? All answer the same questions, so we compare their L2 errors question by
+# question. A comparison is *ranked* if its interval excludes zero, the corrected test agrees, and the texts are enough
+# to show such a difference. The Causal Proxy Model can explain encoders only, so the BiLSTM has fewer comparisons.
 
 # %% tags=["nbval-ignore-output"]
 is_chosen = scored["explainer"].isin(compared) | scored["family"].eq("outside")
@@ -798,7 +814,9 @@ in_words(
 )
 
 # %% [markdown]
-# The paper's claims were written to `material/claims.yaml` before the run, each with a *smallest effect of interest*: a smaller difference counts as none. They are about the published data, so here all are *not run*. With one fine-tuning run a verdict is *undecided*.
+# The paper's claims were written to `material/claims.yaml` before the run, each with a *smallest effect of interest*: a
+# smaller difference counts as none. They are about the published data, so at scale small all are *not run*. On the
+# published data, one fine-tuning run leaves a claim *undecided*.
 
 # %%
 registered = stats.read_claims(material("cebab") / "claims.yaml")

@@ -199,9 +199,9 @@ in_words(
 # - *Approx beats the answer that nothing changes* fails<!-- cebab/cpu/04_metrics/claims[id=baseline_beats_doing_nothing].verdict -->;
 # - *all methods beat the floor No concept* holds partly<!-- cebab/cpu/04_metrics/claims[id=methods_beat_the_no_concept_floor].verdict -->;
 # - *the mean of all matches is better than one match* holds<!-- cebab/cpu/04_metrics/claims[id=averaging_matches_helps].verdict -->;
-# - *an S-Learner that keeps the stated value is better than one that predicts it* holds<!-- cebab/cpu/04_metrics/claims[id=known_value_helps].verdict -->;
+# - *an S-Learner that keeps the value given in the question is better than one that predicts it* holds<!-- cebab/cpu/04_metrics/claims[id=known_value_helps].verdict -->;
 # - *the Causal Proxy Model beats the paper's baselines* holds<!-- cebab/cpu/04_metrics/claims[id=proxy_beats_the_baselines].verdict -->;
-# - *it beats the mean of its own matches* holds<!-- cebab/cpu/04_metrics/claims[id=proxy_beats_its_own_matches].verdict -->.
+# - *the Causal Proxy Model beats Approx (mean), the mean answer to matching texts, which it was trained to predict* holds<!-- cebab/cpu/04_metrics/claims[id=proxy_beats_its_own_matches].verdict -->.
 
 # %%
 verdicts(
@@ -215,8 +215,10 @@ verdicts(
 )
 
 # %% [markdown] tags=["slide"]
-# By the cosine, *No concept* does better than several methods of the paper. Most changes take probability from the class that the model gives now, and *No concept* only does this. In part, so does every method that subtracts the model's
-# answer to the text. But *No concept* predicts poorly whether the stars rise or fall (stage 4).
+# By the cosine, *No concept* does better than several methods of the paper. Most changes take probability from the
+# class that the model gives now. *No concept* predicts just that, whatever the change is. Methods that subtract the
+# model's answer to the text also predict it in part. But *No concept* predicts poorly whether the stars rise or fall
+# (stage 4).
 #
 # ## Heat map · Where are the errors?
 #
@@ -247,7 +249,9 @@ _ = stage.table("heat_map", plotted)
 #
 # ## Table 4 · What does the model itself do?
 #
-# The paper says (section 6) that the mean effects on the model follow those on readers. We registered no test of this, so there is no verdict. Effects are changes of the most likely stars, as in the paper's Table 4.
+# The paper says (section 6) that the mean effects on the model follow those on readers. We registered no test of this,
+# so there is no verdict. Here the effect on the model is the change of the most likely rating, and not of the expected
+# stars, as in the paper's Table 4.
 
 # %% tags=["nbval-ignore-output"]
 keys = ["aspect", "old", "new"]

@@ -21,13 +21,13 @@
 #   .14<!-- geco/cpu/01_data_generation/statistics[dataset=D_S, split=test].share_of_words --> ([table](../../outputs/reference/geco/cpu/01_data_generation/statistics.csv)).
 # - **A second labeller with the same guide writes nearly the same labels.** Of 52<!-- geco/cpu/01_data_generation/agreement[dataset=D_A].sentences --> sentences of our own text,
 #   50<!-- geco/cpu/01_data_generation/agreement[dataset=D_A].identical --> came out the same ([table](../../outputs/reference/geco/cpu/01_data_generation/agreement.csv)).
-# - **No form is favoured by much.** Count each pronoun together with every other word of its sentence. Of these pairs, .315<!-- geco/cpu/01_data_generation/bias[dataset=D_A, term_list=A1, class=F].bias --> are in female forms and
+# - **No form is favoured by much.** Pair each pronoun with every other word of its sentence. Of all these pairs, .315<!-- geco/cpu/01_data_generation/bias[dataset=D_A, term_list=A1, class=F].bias --> are in female forms and
 #   .355<!-- geco/cpu/01_data_generation/bias[dataset=D_A, term_list=A1, class=M].bias --> in male forms. Equal shares would be a third ([figure](../../outputs/reference/geco/cpu/01_data_generation/data.png)).
 #
 # The first and the third are about the published GECO (scale `cpu`). Below we work on a smaller text of ours.
 #
-# To check an explanation, we must know the right answer before any model is trained. GECOBench (arXiv 2406.11547) writes a sentence about one person in a female, a male and a non-binary form,
-# and lets a classifier tell the forms apart. Only the words that changed can help it.
+# GECOBench (arXiv 2406.11547) writes a sentence about one person in a female, a male and a non-binary form, and lets a
+# classifier tell the forms apart. Only the words that changed can help it.
 
 # %% [markdown] tags=["slide"]
 # ## You will see
@@ -79,8 +79,8 @@ scale = "small"  # which settings: small, cpu or paper; names the output folder
 seed = 0  # for the shuffled masks of section 6
 n_threads = 1  # CPU threads
 data_source = "bundled"  # bundled (our text), geco (published), or a folder of yours
-on_fault = "repair"  # errors of form in published rows: repair, keep, or drop
-gold = "published"  # published neutral forms: published or corrected
+on_fault = "repair"  # format errors in published rows: repair, keep, or drop
+gold = "published"  # neutral forms: as published, or corrected (their grammar)
 spacy_pipeline = "stored"  # stored, environment, or a spaCy pipeline's name or path
 test_share = 0.2  # share of the base sentences that is kept for testing (bundled)
 split_seed = 1234  # for the choice of the test sentences, as in the original (bundled)
@@ -150,8 +150,7 @@ for name, words in (forms | {"mask": map(str, mask)}).items():
 # The masks are as expected. The third assert says that *leaves* is the same in the female and the male form. With two classes it is no
 # evidence, and not in the mask.
 #
-# Two functions do this. A label can also delete a word, such as a surname after a first name. Then it is deleted in all forms,
-# so their lengths stay equal.
+# Two functions do this. A label can also delete a word. Then it is deleted in all forms, so lengths stay equal.
 
 # %%
 show_source(gender_variants)
@@ -169,8 +168,8 @@ docs, pipeline_name = parse.parse_by(spacy_pipeline, summaries["sentence"], anno
 print(f"{len(docs)} parsed sentences; pipeline: {pipeline_name}")
 
 # %% [markdown]
-# Here a parse begins. The table hangs the root *shipped* from itself. It says nothing about person or number, but its
-# auxiliary *is* does (`aux:pass`; the subject of a passive verb is `nsubj:pass`).
+# In the next table the root *shipped* has itself as its head (*hangs from*). This word says nothing about person or
+# number, but its auxiliary *is* does (`aux:pass`; the subject of a passive verb is `nsubj:pass`).
 
 # %%
 shown = docs[list(summaries["sentence_id"]).index("the_secret_garden-04")]
@@ -189,14 +188,15 @@ show_table(parsed, dict(zip(parsed, ["word", "relation", "hangs from", "number"]
 # subject *human*: a name, *he*, *she*, or a noun for a person, and not *neuter* like *it*? Two more ask for under 30 tokens, as in the released code,
 # and a full stop at the end. Duplicates are dropped.
 #
-# We also check auxiliaries, the paper only the root. (UD and CLEAR are two annotation schemes.)
+# The paper checks only the root; we also check its auxiliaries. (UD and CLEAR, in the code below, are two sets of
+# relations.)
 
 # %%
 show_source(filters.is_third_singular)
 show_source(dependencies.subject_of)
 
 # %% [markdown]
-# Now the filters, one after the other:
+# The filters:
 
 # %% tags=["slide"]
 human_nouns = word_lists.read_word_list(folder / "human_nouns.txt")
@@ -403,7 +403,8 @@ show_table(
 )
 
 # %% [markdown]
-# Not every line is an error. The words of the first line can be verbs, those of the second nouns (*hostess*, *host*, *host*). A row without a pronoun of its class can show it by a noun.
+# Not every line is an error. A word that is the same in female and male can be a verb. One that is the same in male and
+# neutral can be a noun (*hostess*, *host*, *host*). A row without a pronoun of its class can show its class by a noun.
 # A pronoun of another class can be somebody else's, which makes *subject only* hard.
 #
 # ## 6 · Is the evidence really inside the mask?
@@ -528,8 +529,8 @@ bias = pd.DataFrame(
 _ = stage.table("bias", bias)
 
 # %% [markdown]
-# The share of masked words is a *floor*: the score if all words get the same number, without any model. Models read
-# *word pieces*, so we also count pieces.
+# The share of masked words is a *floor*: the mass accuracy if all words get the same number, without any model. Models
+# read *word pieces*, so we also count pieces.
 
 # %%
 tokenizer = Tokenizer.from_file(
@@ -557,7 +558,8 @@ statistics = pd.DataFrame(
 statistics = stage.table("statistics", statistics)
 
 # %% [markdown] tags=["slide"]
-# The left panel counts masked words. The right panel shows equation 2 with list A1; its title counts percentage points from one third (the dashed line).
+# The left panel counts masked words. The right panel shows equation 2 with list A1. Its title says how far from one third
+# (the dashed line) a form is at most, in percentage points.
 
 # %% tags=["slide"]
 bases = {
@@ -614,7 +616,7 @@ with plt.rc_context(STYLE | {"axes.grid.axis": "y"}):
 stage.figure("data", figure)
 
 # %% [markdown]
-# The same in numbers, for both lists and for the test rows:
+# In numbers, for both lists and the test rows:
 
 # %%
 wide = bias.pivot(index=["dataset", "term_list"], columns="class", values="bias")
@@ -635,16 +637,18 @@ show_table(
 )
 
 # %% [markdown] tags=["slide"]
-# The female form has the smallest share. The reason is English: *her* stands for both *him* and *his*, so a female sentence has
-# fewer distinct gender terms.
+# The female form has the smallest share. The reason is English: *her* is the female form of both *him* and *his*, so a
+# female sentence has fewer distinct gender terms.
 #
-# More words are masked where everybody's words change, so the floor is higher there. So raw scores of two data sets cannot be compared.
+# Where everybody's words change, more words are masked and the floor is higher. So raw scores of two data sets cannot
+# be compared.
 
 # %% [markdown]
 # ## 8 · Which words go with which class?
 #
-# *tf-idf* weighs a word in a sentence by how often it is there, and how rare it is elsewhere. The correlation of this weight with the class tells how
-# much the word alone reveals the class (the paper's Figure 3). By hand: if a sentence is just *she* or *he*, it is 1 or -1.
+# *tf-idf* weighs a word in a sentence by how often it is there, and how rare it is elsewhere. The correlation of this
+# weight with the class tells how much the word alone reveals the class (the paper's Figure 3). By hand: if every
+# sentence is just *she* or *he*, the correlation with the female class is 1 for *she* and -1 for *he*.
 
 
 # %%
@@ -710,7 +714,7 @@ for name, splits in data.items():
         assert all(list(again[column]) == list(rows[column]) for column in rows.columns)
 
 # %% [markdown]
-# We also save a description for people (a *data set card*) and one for programs (*Croissant*). Here are the card's title and warning.
+# We also save a description for people (a *data set card*) and one for programs (*Croissant*). The card's title and warning:
 
 # %%
 n_base = {

@@ -22,8 +22,8 @@
 #   the words about the subject change, it is right in 94.0 %<!-- geco/cpu/02_training/accuracy[dataset=D_S, scheme=First pronoun rule].accuracy -->.
 # - **Training the head alone is not enough.** Where only the words about the subject change, *head only* is right in
 #   77.4 %<!-- geco/cpu/02_training/accuracy[dataset=D_S, scheme=C].accuracy --> and *head + embeddings* in 98.3 %<!-- geco/cpu/02_training/accuracy[dataset=D_S, scheme=CEf].accuracy -->.
-# - **One attention layer trained from scratch stays below the rule there**, at 92.4 %<!-- geco/cpu/02_training/accuracy[dataset=D_S, scheme=OLA-CEA].accuracy -->. No claim of ours
-#   about that data set rests on it.
+# - **Where only the words about the subject change, one attention layer trained from scratch stays below the rule**, at
+#   92.4 %<!-- geco/cpu/02_training/accuracy[dataset=D_S, scheme=OLA-CEA].accuracy -->. No claim of ours about this data set rests on it.
 #
 # This is the run at scale `cpu`: the published GECO and a small BERT ([table](../../outputs/reference/geco/cpu/02_training/accuracy.csv)).
 #
@@ -92,7 +92,7 @@ n_threads = 1  # CPU threads
 device = "auto"  # auto, cpu or cuda
 # take finished models' numbers from, and publish them to, outputs/reference
 reuse_units = False
-# train again what was published as numbers only, to explain it anew
+# train a model again if only its numbers were published, so that it can be explained
 need_weights = False
 encoder = "all-MiniLM-L6-v2"  # the packaged model, a folder, or a hub id
 encoder_revision = ""  # the commit of a hub id
@@ -126,7 +126,7 @@ weight_decay = {
     "CEf": 0.0,
     "CEfAf": 0.0,
     "OLA-CEA": 0.001,
-}  # added to the gradient, times the weight
+}  # this factor times the weight is added to the gradient
 dropout = 0.0  # share of activations dropped in the parts that learn
 validation_share = 0.2  # share of train that chooses the epoch
 ola = "corrected"  # corrected or as_released (see the appendix)
@@ -194,7 +194,8 @@ for token, word in zip(reader.tokenizer.convert_ids_to_tokens(encoded.ids), word
     print(f"{token:<12}{word}")
 
 # %% [markdown]
-# As expected. Explanations ask how the score changes with the *word embeddings*. So the model must score the embeddings as it scores the text:
+# As expected. Explanations ask how the score changes with the *word embeddings*. So the model must give the same class
+# scores for the embeddings as for the text:
 
 # %%
 assert set(words) - {""} == set(example)
@@ -369,9 +370,10 @@ print(f"attention to padding: {a[1, 3:].sum():.2f}")
 #
 # ## 5 · Training
 #
-# All schemes are trained alike: cross-entropy, Adam, a learning rate that rises over the first tenth of the steps and then falls
-# to zero. Of all epochs we keep the one with the lowest loss on validation sentences. These are whole base sentences, so no form of them
-# is seen in training. One step is the first branch below:
+# All schemes are trained alike: cross-entropy, Adam, a learning rate that rises over the first tenth of the steps and
+# then falls to zero. Of all epochs we keep the one with the lowest loss on validation sentences. These are whole base
+# sentences, so no form of them is seen in training. The code below is one training step. Our models use its first
+# branch; the second one is that of the released attention layer:
 
 # %%
 show_source(take_step)

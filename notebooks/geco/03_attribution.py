@@ -21,10 +21,11 @@
 # - **Kernel SHAP and LIME find more with more samples.** With 1,000 samples the mass accuracy of Kernel SHAP is
 #   .81<!-- geco/cpu/03_attribution/sample_sizes[dataset=D_A, scheme=CEf, method=Kernel SHAP, n_samples=1000].MA -->, with 100 samples
 #   .54<!-- geco/cpu/03_attribution/sample_sizes[dataset=D_A, scheme=CEf, method=Kernel SHAP, n_samples=100].MA --> (six rows, a BERT whose head and embeddings were
-#   fine-tuned). The released code takes 25 samples, and 100 samples for LIME. [Table](../../outputs/reference/geco/cpu/03_attribution/sample_sizes.csv)
+#   fine-tuned). The released code takes 25 samples for Kernel SHAP, and 100 samples for LIME. [Table](../../outputs/reference/geco/cpu/03_attribution/sample_sizes.csv)
 # - **The baseline can decide the explanation.** It is the input that stands for "no word", usually padding. With mask tokens in its place, the order of the
 #   words by Integrated Gradients correlates only
-#   .30<!-- geco/cpu/03_attribution/choices[method=Integrated Gradients, choice=baseline, value=mask].rank --> with the usual order (twelve rows, *head only* on *subject only*).
+#   .30<!-- geco/cpu/03_attribution/choices[method=Integrated Gradients, choice=baseline, value=mask].rank --> with the order that padding gives (twelve rows where only words
+#   about the subject change, and a BERT of which only the head was trained).
 #   [Table](../../outputs/reference/geco/cpu/03_attribution/choices.csv)
 # - **Training moves the attribution onto the words that matter.** The mass accuracy of Integrated Gradients rises from
 #   .18<!-- geco/cpu/03_attribution/controls[model=before training].MA --> to
@@ -118,7 +119,7 @@ one_pass_schemes = [
     "CE",
     "CEf",
 ]  # explained with the methods that need a single pass only ([]: none)
-one_seed_methods = []  # costly methods, for the first seed of a scheme only (but OLA)
+one_seed_methods = []  # costly methods: first seed of each scheme only (OLA: all seeds)
 ig_steps = 20  # Integrated Gradients: points on the path
 # Integrated Gradients: where the points lie: riemann_middle | gausslegendre
 ig_rule = "riemann_middle"
@@ -143,12 +144,12 @@ aggregation = {
     "Gradient SHAP": "sum",
     "Integrated Gradients": "sum",
 }  # vector to number: sum | l1 (sizes) | l2 (length)
-normalise_special = False  # as released: divided by their sum, CLS and SEP included
+normalise_special = False  # True (as released): divided by the sum with CLS and SEP
 method_variants = "corrected"  # corrected | as_released: methods of the released code
 method_settings = {}  # settings of your own methods, by method name
 sample_sizes = []  # LIME and Kernel SHAP once more, with these numbers of samples
 sample_base = 6  # base sentences for sample_sizes
-converged_seeds = {"OLA-CEA": 1}  # LIME, Kernel SHAP to convergence: trainings
+converged_seeds = {"OLA-CEA": 1}  # LIME, Kernel SHAP until converged: seeds per scheme
 converged_datasets = ["D_A"]  # the same: explained on these data sets
 converged_base = 2  # the same: base sentences, one form of each
 tolerance = 0.02  # the same: largest error estimate of a word's share
@@ -230,7 +231,7 @@ for method, expected in by_hand.items():
 # %% [markdown] tags=["slide"]
 # ## 2 · One sentence, eight methods
 #
-# Now real models. The next cell plans the *parts* of the run, one method on one model each. A misspelt name stops it here.
+# The next cell plans the *parts* of the run, one method on one model each. A misspelt name stops it here.
 
 # %%
 numbers = {
@@ -460,13 +461,15 @@ stage.table("shapley", compared).set_index("token")
 # | Pattern Variant | how closely the word goes with the class in the training texts | floor, GECOBench 3.3.2; [Haufe et al. 2014](https://doi.org/10.1016/j.neuroimage.2013.10.067) |
 # | First pronoun, Pronoun list | everything on the first pronoun, or on all pronouns | floors of ours |
 #
-# [The parameter file of the paper](../../params/geco/paper.yaml) lists where we differ from the released code. The code's LIME even finds *he* in *the*, and explains the male class in every row.
-# Ours works on positions, and explains the class of the row.
+# [The parameter file of the paper](../../params/geco/paper.yaml) lists where we differ from the released code. The
+# released LIME finds words by their letters: *he* is part of *the*, so it can get the weight of *the*. It also explains
+# the male class in every row. Ours works on positions, and explains the class of the row.
 #
 # ## 7 · The full run
 #
-# Every model is explained on the same base sentences of the test part, in all forms, and for the class that the row really has.
-# To save time, three lists of the settings leave methods out for some models.
+# Every model is explained on the same base sentences of the test part, in all forms, and for the class that the row
+# really has. To save time, some models are explained with fewer methods (settings `one_pass_schemes`,
+# `one_seed_methods` and `every_seed_methods`).
 
 # %%
 theirs = explaining.read_foreign(stage, explanation_files, plan)
@@ -504,14 +507,18 @@ _ = stage.table("overview", overview.reset_index())
 overview.loc[datasets[0]].round(2).astype(object).fillna("")
 
 # %% [markdown] tags=["slide"]
-# `largest_word` is the median share of the word with the largest score; a concentrated explanation need not be right. `gap` is the median size of delta, as a share of what is explained; one explanation in ten exceeds the last column.
-# `gap` is about zero for Integrated Gradients, and almost half for DeepLift. Empty cells: no delta is stored.
+# `largest_word` is the median share of the word with the largest score; a concentrated explanation need not be right.
+# `gap` is the median size of delta, divided by the rise that the scores should add up to. One explanation in ten
+# exceeds the value in the last column. `gap` is about zero for Integrated Gradients, and almost half for DeepLift.
+# Empty cells: no delta is stored.
 #
 # ## 8 · How much is a matter of choice?
 #
-# We change one choice and keep method, model and row. The model is *head only* on *subject only*. It is below the first-pronoun rule, so this is about methods and not the task.
-# The *function* can be the probability, its logarithm, or the margin to the next class, in place of the logit.
-# The *baseline* can be mask tokens or zeros. The *class* can be a wrong prediction (there is none here). The table has the rank correlation of the new scores with the usual ones:
+# We change one choice and keep method, model and row. The model is *head only* on *subject only*. It is below the
+# first-pronoun rule, so this is about methods and not the task. The *function* can be the probability, its logarithm,
+# or the margin to the next class, in place of the logit. The *baseline* can be mask tokens or zeros. The *class* can be
+# the one that the model predicts, where this is wrong (in no row here). The table has the rank correlation of the new
+# scores with the usual ones:
 
 # %% tags=["nbval-ignore-output", "slide"]
 first_trained = next(name for name in schemes if name != "ZS")
@@ -533,7 +540,8 @@ moved.pivot(index="method", columns=["choice", "value"], values="rank")
 # %% [markdown]
 # Saliency and Input x Gradient use no baseline, so nothing changes for them. For the other methods the baseline changes the order of the words more than the function does.
 #
-# The number of samples is a choice, too. LIME and Kernel SHAP run once more with each of `sample_sizes`: none here, some in our first finding.
+# The number of samples is a choice, too. LIME and Kernel SHAP run once more with each number in `sample_sizes`. There
+# are none at scale `small`; our first finding has some.
 
 # %% tags=["nbval-ignore-output"]
 sampling = [name for name in ("LIME", "Kernel SHAP") if name in methods]
@@ -555,8 +563,9 @@ table = stage.table("sample_sizes", pd.DataFrame(lines, columns=columns))
 print(f"{len(table)} runs with other numbers of samples")
 
 # %% [markdown]
-# How many samples are enough? Leave out an eighth of the draws at a time (a *jackknife*): how far the shares then move is an estimate of their error.
-# We draw until this error is below `tolerance`, or `most_samples` is reached. For a short sentence we use all subsets of its words. One form of each base sentence:
+# How many samples are enough? Leave out an eighth of the draws at a time (a *jackknife*): how far the shares then move
+# is an estimate of their error. We draw until this error is below `tolerance`, or `most_samples` is reached. For a
+# short sentence we use all subsets of its words. The next cell explains one form of each base sentence:
 
 # %% tags=["nbval-ignore-output"]
 there = trained.query("dataset in @converged_datasets")
@@ -576,8 +585,9 @@ columns = ["scheme", "method", "samples", "most_samples", "reached", "MA_usual",
 stage.table("converged", summary)[["dataset", *columns]]
 
 # %% [markdown]
-# `samples` is the median over rows, and `reached` the share of rows whose error is small enough. `MA` is the mass accuracy then, and `MA_usual` that with the usual number of samples.
-# On the two sentences it roughly doubles: with few samples a large part of both explanations is noise.
+# `samples` is the median over rows, and `reached` the share of rows whose error is small enough. `MA` is the mass
+# accuracy then, and `MA_usual` that with the usual number of samples. On the two sentences, mass accuracy roughly
+# doubles. So with few samples, a large part of what LIME and Kernel SHAP say is noise.
 
 # %% [markdown] tags=["slide"]
 # ## 9 · Controls

@@ -163,9 +163,10 @@ assert abs(normalised(noise, share).mean()) < 0.01
 # **Do the changed words come first?**
 #
 # - *area under the ROC curve*: how often does a changed word rank above another word?
-# - *average precision*: down to each changed word, what share is changed, on average?
+# - *average precision*: go down the ranking. At each changed word, what share of the words so far is changed, on average?
 # - *top-k precision*: what share of the first $k$ words is changed, if $k$ words were changed?
-# - *precision at half specificity*: what share is changed, above a threshold that leaves out more than half of the other words?
+# - *precision at half specificity*: take the lowest threshold that more than half of the unchanged words stay below. Of
+#   the words that reach it, what share is changed?
 
 # %%
 mass, of_zero_shot = np.array([0.8, 0.4, 0.2, 0.4]), np.array([0.4, 0.4, 0.4, 0.0])
@@ -215,11 +216,12 @@ marked.assign(share=(1 - marked["no_verbs"] / marked["union"]).round(3)).rename(
 )
 
 # %% [markdown]
-# Such verbs are a large part of the mask. A method that gives them nothing loses points under `union`.
+# Such verbs are a large part of the mask. A method that gives them nothing keeps its mass accuracy under `union`, but its
+# recall is lower.
 #
-# **Rows.** An explanation of a wrong decision need not name the words that support the right one. By default we keep the rows that the explained model
-# gets right (`correct_by_model`), and for floors all rows. The papers keep base sentences that every model gets right in every form
-# (`correct_by_all`).
+# **Rows.** An explanation of a wrong decision need not name the words that support the right one. By default we keep
+# the rows that the explained model gets right (`correct_by_model`), and for floors all rows. Both versions of the paper
+# keep only base sentences that every model gets right in every form (`correct_by_all`).
 
 # %% tags=["nbval-ignore-output"]
 scored = {
@@ -248,7 +250,7 @@ in_D_S.rename(index=plots.SCHEME_NAMES, columns=of_sets)
 # The papers' choice leaves no row here, because the zero-shot model is often wrong.
 #
 # **Models.** *The class of the first pronoun* needs no training and is often right. A model should beat this rule, and
-# *bag of words*, a logistic regression on word counts. On *hard* rows, whose first pronoun belongs to somebody else, the rule is right one time in three.
+# *bag of words*. On *hard* rows, whose first pronoun belongs to somebody else, the rule is right one time in three.
 # Our intervals resample base sentences and not rows, because the forms of a sentence are nearly copies of each other.
 
 
@@ -325,7 +327,7 @@ stage.figure("mass_accuracy", figure)
 _ = stage.table("figure", plotted)
 
 # %% [markdown]
-# The numbers of the lower half; empty cells were not run:
+# The numbers of the figure's lower half (*subject only*). Empty cells were not run:
 
 # %% tags=["nbval-ignore-output"]
 _ = stage.table("mass_accuracy", mass)
@@ -336,10 +338,11 @@ _ = stage.table("truths_compared", two[columns])
 plots.method_grid(main, "MA", "D_S")
 
 # %% [markdown] tags=["slide"]
-# No method is above *First pronoun*. The *Pattern Variant* knows only
-# which words go with which class. The paper takes it for an upper bound, but here five values are above it.
+# No method is above *First pronoun*. The *Pattern Variant* knows only which words go with which class. The paper takes
+# it for an upper bound, but five values of this table are above it.
 #
-# **Is it more than before training?** At a relative mass accuracy of 1 a method finds as much as on the zero-shot model. The short strokes are floors, divided by the same values.
+# **Is it more than before training?** At a relative mass accuracy of 1 a method finds as much as on the zero-shot model.
+# The short strokes are floors: a rule's mass accuracy, divided by that of the zero-shot model.
 
 # %% tags=["nbval-ignore-output", "slide"]
 trained, of_models = summaries.trained_only(chosen), summaries.trained_only(everyone)
@@ -350,7 +353,9 @@ _ = stage.table("relative_mass_accuracy", relative)
 _ = plots.plot_relative_mass_accuracy(relative)
 
 # %% [markdown]
-# In the figure, 34 of 48 intervals lie above 1. Wilcoxon's signed-rank test asks whether a gain is more than chance: it takes one gain for each base sentence. It is corrected for the number of tests (*Holm*); the intervals of the figure are not:
+# In the figure, 34 of 48 intervals lie above 1. A *gain* is the mass accuracy minus that of the zero-shot model.
+# Wilcoxon's signed-rank test asks whether the gains, one for each base sentence, are more than chance. It is corrected
+# for the number of tests (*Holm*); the intervals of the figure are not:
 
 # %% tags=["nbval-ignore-output"]
 gains = stage.table("wilcoxon", summaries.gain_tests(trained, of_models))
@@ -430,8 +435,9 @@ shares = shares[variance["term"].unique()].rename(columns=terms).astype(object)
 shares.rename(index=plots.SCHEME_NAMES, level="scheme").fillna("")
 
 # %% [markdown] tags=["slide"]
-# For the attention layer on D_A this share is .002, and that of *method* .632: another run would hardly reorder its methods.
-# The other models have one run, which cannot show it (empty cells). So one run decides no claim about a trained model.
+# For the attention layer on D_A, *run and method* has a share of .002, and *method* a share of .632. So another run
+# would hardly reorder its methods. The other models have one run, which cannot show it (empty cells). So one run
+# decides no claim about a trained model.
 #
 # ## 6 · Are the two genders treated alike?
 #
@@ -476,7 +482,8 @@ _ = stage.table("attribution_difference", difference)
 _ = plots.plot_form_difference(difference)
 
 # %% [markdown] tags=["slide"]
-# Of the 48 intervals about changed words, 41 include zero. So no form is favoured by all methods.
+# Of the 48 intervals about changed words, 41 include zero. The others do not all point the same way. So no form is
+# favoured by all methods.
 #
 # ## 7 · Controls and claims
 #
@@ -514,12 +521,15 @@ stage.table("controls", controls.reset_index()).set_index(["dataset", "method"])
 # %% [markdown]
 # All four hold; the table shows the first three.
 #
-# **Claims.** The papers' claims and ours are *registered* in `material/claims.yaml`: written down before the run that judges them (two came after the first run, twelve on 2026-11-23 for the fourth), with the smallest effect that would matter and the
-# test. A claim **holds** if interval and corrected test show the effect, and **partly** if they show it in some
-# comparisons. It **fails** if they show it absent or reversed. It is **undecided** if the data cannot
-# tell, and **not run** if it lacks rows.
+# **Claims.** The papers' claims and ours are *registered* in `material/claims.yaml`: written down before the run that
+# judges them, with the smallest effect that would matter and the test. (Two were added after the first run, twelve
+# before the fourth.) A claim **holds** if interval and corrected test show the effect, and **partly** if they show it
+# in some comparisons. It **fails** if they show it absent or reversed. It is **undecided** if the data cannot tell, and
+# **not run** if it lacks rows.
 #
-# Of the 52 claims, 40 are statements; [an appendix](appendix_what_models_use.ipynb) judges eight of them. The other 12 list 70 printed numbers. A number that belongs to GECO or BERT is not judged on other sentences or another encoder.
+# There are 52 claims. Of these, 40 are statements, and [an appendix](appendix_what_models_use.ipynb) judges eight of
+# them. The other 12 are lists of printed numbers. A number that belongs to GECO or BERT is not judged on other
+# sentences or another encoder.
 
 # %%
 registered = stats.read_claims(paths.material("geco") / "claims.yaml")
@@ -579,7 +589,8 @@ numbers = [
 print(f"{len(numbers)} printed numbers have a quantity that is computed here")
 
 # %% [markdown]
-# Three claims need a number that no table has yet. One is about the sentence printed below (figure 5):
+# Three claims need a number that no table has yet: pronouns correlate most with a class; the pronoun stands out in one
+# sentence; methods whose mass accuracy varies more between rows also differ more between the forms:
 
 # %% tags=["nbval-ignore-output"]
 female = truth.merge(explanations[["dataset", "row_id"]].drop_duplicates())
@@ -640,8 +651,8 @@ shown = {"claim": "number", "ours": "value", "low": "from", "high": "to", "n": "
 notebooks.show_table(alone.assign(claim=alone["claim"].map(of_claims)), shown)
 
 # %% [markdown]
-# All leading words are pronouns. Half of the explanations put the pronoun on top. The third number is the opposite of what the claim says: methods whose mass accuracy varies more between rows differ *less* between the forms.
-# But all its pairs share the same six base sentences, so it decides nothing.
+# All leading words are pronouns. Half of the explanations put the pronoun on top. The third number is negative, so it
+# speaks against the claim. But all values behind it come from the same six base sentences, so it decides nothing.
 #
 # All claims together:
 
@@ -688,11 +699,11 @@ print(f"{len(verdicts)} verdicts: {found}")
 #
 # - **The ground truth is a definition.** A model can be right without a changed word, and its honest explanation
 #   then scores low. The appendix [What do the models use?](appendix_what_models_use.ipynb) tests the models themselves.
-# - **The processor.** Another one rounds differently. This can change p values and rankings at scale small.
+# - **The processor.** Another one rounds differently, which can change p values and ranks.
 #
 # ## Try it
 #
-# - Set `rows = "all"`. Which methods lose most, and is that what v1 reports about misclassified sentences?
+# - Set `rows = "all"`. Which methods lose most? Are explanations worse with misclassified sentences, as v1 says?
 
 # %%
 _ = stage.close(globals())

@@ -23,7 +23,8 @@
 #   and embeddings were fine-tuned. The rule *First pronoun* puts
 #   .98<!-- geco/cpu/04_metrics/figure[dataset=D_A, method=First pronoun].MA --> there.
 #   [Figure](../../outputs/reference/geco/cpu/05_figures/figure_2b.png)
-# - **Deleting words separates the two.** If 0 is the worst order of deletion and 1 the best, the rule has
+# - **Deleting words separates the two.** We delete the words in the order of an explanation, and see how far the model's
+#   answer falls. The worst possible order scores 0, the best 1. The rule scores
 #   .40<!-- geco/cpu/appendix_what_models_use/faithfulness[model=CEf, method=First pronoun, measure=NAOPC].estimate --> and Integrated Gradients
 #   .94<!-- geco/cpu/appendix_what_models_use/faithfulness[model=CEf, method=Integrated Gradients, measure=NAOPC].estimate -->. The rule names one word only. (Eight
 #   base sentences.) [Table](../../outputs/reference/geco/cpu/appendix_what_models_use/faithfulness.csv)
@@ -34,7 +35,7 @@
 # This is scale `cpu`: the published GECO, and a small BERT in place of bert-base. Its figures and verdicts are on
 # [the results page](../../outputs/reference/geco/cpu/05_figures.ipynb).
 #
-# This notebook computes nothing. The title of a figure counts the marks that show an effect.
+# This notebook only draws tables of earlier ones. A figure's title says how many of its marks show an effect.
 
 # %% [markdown] tags=["slide"]
 # ## You will see
@@ -82,7 +83,7 @@ scale = "small"  # which settings: small, cpu or paper; names the output folder
 formats = ["png"]  # file formats of the figures: png, pdf, svg
 
 # %% [markdown]
-# All tables are read here. If stage 4 has not run, the cell says which command to type.
+# If stage 4 has not run, the next cell says which command to type.
 
 # %%
 stage = open_stage("geco", scale, "05_figures")
@@ -120,8 +121,9 @@ print(len(tables), "tables,", len(tables["claims"]), "claims and printed numbers
 # absent or reversed. It is **undecided** where the data cannot tell. It was **not run** where its rows are missing, or the model classifies worse than
 # the rule *class of the first pronoun*.
 #
-# All verdicts are of scale `cpu`. At scale small a cell prints one line; the link before it leads to the table, where `ours` is a value or a median over comparisons.
-# Panels are empty where a model is not trained at scale small.
+# All verdicts are of scale `cpu`. At scale small, a cell for verdicts prints one line, and the link above it leads to
+# their table. Its column `ours` has our value, or the median if a claim has several comparisons. Panels are empty where
+# a model is not trained at scale small.
 #
 # ## Figure 2b · Which method finds the changed words?
 #
@@ -129,9 +131,10 @@ print(len(tables), "tables,", len(tables["claims"]), "claims and printed numbers
 #
 # The words with a 1 are the *changed words*: only they can tell the forms apart.
 #
-# **Claims** (section 4, first question). Integrated Gradients beats all other methods on every BERT model and both data sets. With LIME and
-# Gradient SHAP it forms the top three. No method reaches the Pattern Variant. On one attention layer (OLA), trained from scratch,
-# every method scores higher than on BERT, and Input x Gradient comes close to the Pattern Variant.
+# **Claims** (section 4 of the paper, first question). Integrated Gradients beats all other methods on every BERT model
+# and both data sets. With LIME and Gradient SHAP it forms the top three. No method reaches the Pattern Variant. On one
+# attention layer (OLA), trained from scratch, every method scores higher than on BERT, and Input x Gradient comes close
+# to the Pattern Variant.
 #
 # **How to read the figure.** A mark is the share of attribution on changed words, with its 95 % interval over base sentences and
 # fine-tuning runs. Upright lines are **floors**: the scores of rules that never look at a model. In a grey panel
@@ -143,7 +146,7 @@ stage.figure("figure_2b", figure, formats)
 _ = stage.table("figure_2b", plotted)
 
 # %% [markdown]
-# The best and the worst place that each method can have on *subject only* are:
+# The best and the worst possible place of each method on *subject only*:
 
 # %% tags=["nbval-ignore-output"]
 places = stage.table("figure_2b_places", tables["ranking"])
@@ -177,15 +180,18 @@ judge(
 # %% [markdown] tags=["slide"]
 # **Why.** *Integrated Gradients is best* is undecided<!-- geco/cpu/04_metrics/claims[id=integrated_gradients_best].verdict -->, because it explains one fine-tuning run of each BERT. The top three are
 # undecided<!-- geco/cpu/04_metrics/claims[id=three_best].verdict -->, too. *No method reaches the Pattern Variant* holds partly<!-- geco/cpu/04_metrics/claims[id=pattern_variant_unreached].verdict -->, as does *OLA beats BERT*.
-# Two claims are ours. *A method finds more than First pronoun* fails<!-- geco/cpu/04_metrics/claims[id=beyond_the_first_pronoun].verdict -->. The other compares *all gendered words* (D_A) and *subject only* (D_S) after subtracting the share of noise: D_A has more changed words.
+# Two claims are ours. *A method finds more than First pronoun* fails<!-- geco/cpu/04_metrics/claims[id=beyond_the_first_pronoun].verdict -->. The other
+# holds partly<!-- geco/cpu/04_metrics/claims[id=datasets_differ_beyond_base_rate].verdict -->: mass accuracy is higher for *all gendered words* (D_A) than for *subject only* (D_S), even after a correction for
+# noise, which scores higher on D_A.
 #
 # ## Figure 2a · Does training the embeddings improve explanations?
 #
 # **Claim** (section 4, second question). Compared with the zero-shot model, explanations improve most where the embeddings are trained: *head + new embeddings* (CE), *head + embeddings* (CEf). The paper concludes that
 # embeddings hold much of the bias.
 #
-# **How to read the figure.** *Relative mass accuracy* divides by the mass accuracy of the zero-shot model on the same row. A mark is the median over rows. At 1, training changed nothing. The short strokes are
-# floors, divided by the same values.
+# **How to read the figure.** *Relative mass accuracy* divides by the mass accuracy of the zero-shot model on the same
+# row. A mark is the median over rows. At 1, training changed nothing. The short strokes are floors: a rule's mass
+# accuracy, divided by that of the zero-shot model.
 
 # %% tags=["nbval-ignore-output", "slide"]
 figure, plotted = plots.plot_relative_mass_accuracy(tables["relative_mass_accuracy"])
@@ -193,7 +199,8 @@ stage.figure("figure_2a", figure, formats)
 _ = stage.table("figure_2a", plotted)
 
 # %% [markdown]
-# A ratio depends on its denominator. If the zero-shot model puts little on the changed words, any explanation has a large ratio. [The verdicts](../../outputs/reference/geco/cpu/05_figures/verdict_figure_2a.csv):
+# If the zero-shot model puts little on the changed words, any explanation has a large ratio. [The
+# verdicts](../../outputs/reference/geco/cpu/05_figures/verdict_figure_2a.csv):
 
 # %%
 judge("figure_2a", "trained_embeddings_improve", "embeddings_matter_most")
@@ -224,7 +231,7 @@ _ = stage.table("figure_3", plotted)
 judge("figure_3", "tfidf_top_words")
 
 # %% [markdown]
-# It holds<!-- geco/cpu/04_metrics/claims[id=tfidf_top_words].verdict -->. Next is *bias_C* ([stage 1](01_data_generation.ipynb), equation 2): the share of each class in the pairs of a pronoun and another word of its sentence. Equal shares are a third each, or a half with two forms.
+# It holds<!-- geco/cpu/04_metrics/claims[id=tfidf_top_words].verdict -->. Next is *bias_C* ([stage 1](01_data_generation.ipynb), equation 2): the share of each class in the pairs of a pronoun and another word of its sentence. Equal shares are a third, or a half with two forms.
 
 # %%
 shares = stage.table("figure_3_bias", tables["bias"]).pivot(
@@ -233,8 +240,8 @@ shares = stage.table("figure_3_bias", tables["bias"]).pivot(
 shares.astype(object).fillna("")
 
 # %% [markdown] tags=["slide"]
-# **Why.** The correlations follow from how the texts were made, so they check the labels, and no model. The shares are not exactly equal,
-# because the female form has one word (*her*) where the male form has two (*him*, *his*).
+# **Why.** The correlations follow from how the texts were made, so they check the labels, and no model. Stage 1 says why
+# the shares are not equal.
 #
 # ## Figure 4 · How well do the models classify?
 #
@@ -287,7 +294,7 @@ _ = stage.table("figure_5", plotted)
 judge("figure_5", "pronoun_stands_out")
 
 # %% [markdown] tags=["slide"]
-# It is undecided<!-- geco/cpu/04_metrics/claims[id=pronoun_stands_out].verdict -->: one sentence can illustrate a claim, but not decide it.
+# It is undecided<!-- geco/cpu/04_metrics/claims[id=pronoun_stands_out].verdict -->: one sentence can illustrate a claim, not decide it.
 #
 # ## Figure 7 of the first version · Is a word explained differently in the two forms?
 #
@@ -316,7 +323,9 @@ judge("figure_v1_7", "forms_explained_differently", "spread_goes_with_difference
 # v1 shows p values alone, tests row by row, and does not correct for the number of tests. We show sizes, average over the rows of a base sentence, and
 # correct (Holm).
 #
-# **How to read the figure.** Filled diamonds are significant. In the grey band a difference is too small to matter: one hundredth of the attribution, per word. The title counts the significant differences, and those of them whose interval lies outside the band.
+# **How to read the figure.** Filled diamonds are significant. In the grey band a difference is too small to matter: one
+# hundredth of the attribution, per word. The title has two counts: the significant differences, and how many of these
+# have an interval outside the band.
 
 # %% tags=["nbval-ignore-output", "slide"]
 figure, plotted = plots.plot_significance(
@@ -326,15 +335,16 @@ stage.figure("figure_v1_8", figure, formats)
 _ = stage.table("figure_v1_8", plotted)
 
 # %% [markdown] tags=["slide"]
-# A difference can be significant and too small to matter. So a verdict needs both a test and a size.
+# A difference can be significant and too small to matter. So a verdict needs a test and a size.
 #
 # ## A figure of ours · Do the yardsticks agree?
 #
 # **Claim** (section 2). Being right about the data and being faithful to the model are different things.
 #
-# **How to read the figure.** Each line is a pair of yardsticks. Mass accuracy uses GECO's mask. *Word swaps* use the answers of the model, and three
-# measures delete words ([the appendix](appendix_what_models_use.ipynb)). A dot is a rank correlation over the mean scores of the methods. A hollow
-# square is the mean of the rank correlations within each row. At 1 they order the methods alike.
+# **How to read the figure.** Each line is a pair of yardsticks. Mass accuracy uses GECO's mask. *Word swaps* measure
+# how the model's answer changes when changed words are swapped for those of another form. Three others delete words
+# ([the appendix](appendix_what_models_use.ipynb)). A dot is a rank correlation over the mean scores of the methods. A
+# hollow square is the mean of the rank correlations within each row. At 1 they order the methods alike.
 
 # %% tags=["nbval-ignore-output", "slide"]
 figure, plotted = plots.plot_yardsticks(tables["yardsticks"])
@@ -342,15 +352,16 @@ stage.figure("figure_yardsticks", figure, formats)
 _ = stage.table("figure_yardsticks", plotted)
 
 # %% [markdown] tags=["slide"]
-# The claim was not registered. Comprehensiveness and the deletion score agree closely, but less with mass accuracy. Deletion also asks about words outside of
-# the mask.
+# The claim was not registered. Two deletion measures, comprehensiveness and the deletion score, agree closely with each
+# other, and less with mass accuracy. Deletion also asks about words outside of the mask.
 #
 # ## Another of ours · Which methods look at the model?
 #
 # **Claim** (Adebayo et al. 2018; not registered). An explanation of the model must change when its weights do.
 #
-# **How to read the figure.** From left to right one more part of the model is random. A line is the correlation of an explanation with that of the trained model: left panel with the signs of the scores, right panel without. The title names
-# the methods that stay alike on the left.
+# **How to read the figure.** From left to right one more part of the model is random. A line is the correlation of an
+# explanation with that of the trained model: left panel with the signs of the scores, right panel without. The title
+# names the methods whose signed scores still resemble those for the trained model when only the head is random.
 
 # %% tags=["nbval-ignore-output", "slide"]
 figure, plotted = plots.plot_randomisation(tables["randomisation"])
@@ -363,7 +374,7 @@ _ = stage.table("figure_randomisation", plotted)
 #
 # ## All claims
 #
-# [The verdicts](../../outputs/reference/geco/cpu/05_figures/verdict_all.csv) on all registered claims and printed numbers, with reasons:
+# [The verdicts](../../outputs/reference/geco/cpu/05_figures/verdict_all.csv) on all registered claims and printed numbers:
 
 # %%
 found = verdicts("all")
@@ -427,7 +438,7 @@ check_number(
 # %% [markdown] tags=["exercise"]
 # ### 2 · Explain
 #
-# A colleague reads the table and says: "Most of the rest is *undecided*, so the papers are wrong." What do you answer?
+# A colleague reads the table and says: "Some claims are *undecided*. So the papers are wrong about them." What do you answer?
 #
 # - `"a"` Undecided means that our interval contains both a clear effect and no effect. It says how much we know, and nothing about the paper.
 # - `"b"` Undecided means that we found no effect.

@@ -25,7 +25,7 @@
 # - **Guided Backprop is the plain gradient in every architecture without ReLU.** The two agree to the last digit.
 #   [Table](../../outputs/reference/geco/cpu/appendix_gradients/identities.csv)
 # - **In BERT, DeepLift as captum computes it is nearly the gradient times (input - baseline).** The correlation is
-#   1.00<!-- geco/cpu/appendix_gradients/identities[left=DeepLift (captum), right=gradient x (input - reference), architecture=BERT, GELU].r -->, and its scores do not add up.
+#   1.00<!-- geco/cpu/appendix_gradients/identities[left=DeepLift (captum), right=gradient x (input - reference), architecture=BERT, GELU].r -->. Its scores do not add up to the change of the logit, as they should.
 #   [Table](../../outputs/reference/geco/cpu/appendix_gradients/deeplift.csv)
 #
 # The numbers are from one sentence at scale `cpu`. The first two findings follow from the architecture and hold for any
@@ -175,7 +175,8 @@ print(f"ReLU modules: {n_relu}")
 #
 # **DeepLift** replaces the gradient of an activation by the slope of the straight line from baseline to input. The
 # package captum has a rule for a few activations, and treats every other module as linear. For which modules of our
-# model does it have a rule? (In the tables *reference* is the baseline, *x* is *times* or input.)
+# model does it have a rule? (The tables call the baseline *reference*, and the input *input* or
+# *x*. After *gradient*, *x* means *times*.)
 
 # %% tags=["nbval-ignore-output", "slide"]
 known = captum_route.seen_by_deep_lift(model.module)
@@ -286,11 +287,12 @@ by_pair = same.pivot(index=["left", "right"], columns="architecture", values="sh
 by_pair[list(architectures)]
 
 # %% [markdown] tags=["slide"]
-# Guided Backprop is the length of the gradient wherever there is no ReLU. captum's DeepLift is the gradient times (input - baseline)
-# in GPT-2 and Llama, where captum has no rule for any module. *DeepLift rescale* is our DeepLift with a rule
-# for every layer, and in the trained BERT it gives a very different order. Input x Gradient is minus the gradient along
-# position and type in BERT, and in no other architecture of the table. AttnLRP, Occlusion and exact Shapley values are there for
-# comparison: they nearly agree with their partners only in OLA (Occlusion: also GPT-2).
+# Guided Backprop is the length of the gradient wherever there is no ReLU. captum's DeepLift is the gradient times
+# (input - baseline) in GPT-2 and Llama, where captum has no rule for any module. *DeepLift rescale* is our DeepLift
+# with a rule for every layer. In the trained BERT its scores are very different from those of captum's. Input x
+# Gradient is minus the gradient along position and type in BERT, and in no other architecture of the table. AttnLRP,
+# Occlusion and exact Shapley values are there for comparison. AttnLRP nearly agrees with Input x Gradient only in OLA,
+# and Occlusion with exact Shapley values only in OLA and GPT-2.
 #
 # In OLA, which has no positions and no LayerNorm, all pairs nearly agree. This explains why Input x Gradient
 # can have a low mass accuracy in BERT and a high one in OLA ([stage 4](04_metrics.ipynb), section 4).
@@ -307,4 +309,5 @@ stage.close(globals())
 # %% [markdown]
 # ## Hand-over
 #
-# No stage reads these tables. [03_attribution](03_attribution.ipynb) uses the aggregations that follow from them.
+# No stage reads these tables. Because of them, [03_attribution](03_attribution.ipynb) takes the length of the gradient for
+# Guided Backprop, and multiplies by the difference from the baseline before it sums for DeepLift.

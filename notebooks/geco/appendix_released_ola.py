@@ -168,7 +168,7 @@ def with_decay(variant: str, decay: float) -> dict[str, object]:
 
 
 # %% [markdown]
-# We train with three values of the decay and the line put back, and once as released:
+# We put the line back and train with three values of the decay. Then we train once as released:
 
 # %%
 trainings = [("corrected", decay) for decay in (0.0, 0.001, 0.1)]

@@ -18,22 +18,24 @@
 #
 # ## What we found
 #
-# - **A rule that names one pronoun scores badly when words are deleted.** On the scale from the worst order of deletion (0) to the best (1),
-#   *First pronoun* has
+# - **A rule that names one pronoun scores badly when words are deleted.** We delete the words in the order of an
+#   explanation, and see how far the model's answer falls. The worst possible order scores 0, the best 1. *First pronoun* has
 #   .40<!-- geco/cpu/appendix_what_models_use/faithfulness[model=CEf, method=First pronoun, measure=NAOPC].estimate -->. Integrated Gradients has
 #   .94<!-- geco/cpu/appendix_what_models_use/faithfulness[model=CEf, method=Integrated Gradients, measure=NAOPC].estimate -->.
 #   [Table](../../outputs/reference/geco/cpu/appendix_what_models_use/faithfulness.csv)
 # - **Saliency hardly changes when the head of a model becomes random.** Its order of the words has a correlation of
 #   .89<!-- geco/cpu/appendix_what_models_use/randomisation[model=CEf, part=head, method=Saliency, measure=rank_signed].estimate -->
 #   with the order for the trained model. For methods with signed scores no such correlation differs from zero. [Figure](../../outputs/reference/geco/cpu/05_figures/figure_randomisation.png)
-# - **LIME puts little more than half of its attribution on a word that decides alone.** With 100 samples, as in the released code, it puts
-#   .55<!-- geco/cpu/appendix_what_models_use/shortcut[method=LIME].estimate --> on this planted word. With ten times as many samples it is
+# - **In a model where one planted word alone decides the class, LIME puts little more than half of its attribution on this
+#   word.** With 100 samples, as in the released code, it puts
+#   .55<!-- geco/cpu/appendix_what_models_use/shortcut[method=LIME].estimate --> there. With ten times as many samples it is
 #   .70<!-- geco/cpu/appendix_what_models_use/shortcut[method=LIME, n_samples 1000].estimate -->.
 #   [Table](../../outputs/reference/geco/cpu/appendix_what_models_use/shortcut.csv)
 #
 # These are explanations of eight base sentences of *all gendered words* (D_A), at scale `cpu`; the first two findings are
 # about a BERT whose head and embeddings were fine-tuned. We decided on these analyses after the first claims had been
-# registered, so these findings have no verdict. Section 8 has later claims, for the next run. The outputs below are from scale `small`.
+# registered, so these findings have no verdict. Section 8 has claims that we registered after seeing them, for a later
+# run. The outputs below are from scale `small`.
 #
 # Stage 4 compares explanations with GECO's mask. The mask marks the words that *can* carry information about the class.
 # A model need not use them. Here we test the models themselves.
@@ -90,8 +92,8 @@ deletion = "remove"  # what stands in place of a deleted word: pad, mask or remo
 n_beam = 3  # orders kept in the search for the best and worst; 0: no search
 n_draws = {"OLA-CEA": 5}  # random models, by the scheme that they replace
 random_base = {}  # base sentences for the random models, by scheme ({}: all)
-random_rows = "all"  # each random model explains all of them, or they are shared
-random_parts = {}  # explained after these random parts, by scheme ({}: after each)
+random_rows = "all"  # all: each random model explains all rows; shared: a part of them
+random_parts = {}  # explain only when these have become random, by scheme ({}: each)
 shortcut_epochs = 40  # passes over the train rows with a planted word
 planted_epochs = {}  # the same for BERT models, by scheme ({}: no BERT)
 planted_lr = 0.0002  # their highest learning rate
@@ -369,14 +371,15 @@ signed.pivot(index="method", columns="part", values="estimate")[steps].round(2)
 # Every method with signed scores changes at the first step, because the head decides for which class a word counts.
 # *Saliency* and *Guided Backprop* give no signs, and hardly change when only the head is random. That is not wrong in
 # itself, because the lower parts are still trained. But such an explanation shows little about the decision.
-# When everything is random, no correlation remains here. Any left would come from the sentence.
+# When everything is random, no correlation remains here. A remaining one would come from the sentence (words of
+# several pieces, say), not from the model.
 #
 # ## 6 · A truth that we planted
 #
 # Now we train a model for which we know the word that it uses. Each class gets a word that occurs nowhere else in the
 # data. We insert it at a random position, and give each row a random class, so that no other word says anything about
-# the class. The notebook stops unless the model uses the word: if we swap it for that of another class, at least 95 percent of the
-# predictions must follow. The figure shows the share on this word.
+# the class. The notebook stops unless the model uses the word: if we swap it for that of another class, at least 95
+# percent of the predictions must follow. The figure shows which share of its attribution each method puts on this word.
 
 # %% tags=["nbval-ignore-output", "slide"]
 names = [
@@ -409,9 +412,10 @@ stage.figure("shortcut", figure)
 on_words = [on_word.assign(model="OLA-CEA", seed=0)]
 
 # %% [markdown] tags=["slide"]
-# Saliency, Input x Gradient and Occlusion put all of it on the planted word, LIME and Kernel SHAP clearly less. Kernel SHAP takes 25 samples
-# and LIME 100, unless the label has a different number. More samples help, but not up to 1. One reason may be that both methods ask about
-# sentences without most of their words, where the planted word can have another effect.
+# Saliency, Input x Gradient and Occlusion put all of their attribution on the planted word, LIME and Kernel SHAP
+# clearly less. Kernel SHAP takes 25 samples and LIME 100, unless the label has a different number. More samples help,
+# but not up to 1. One reason may be that both methods ask about sentences without most of their words, where the
+# planted word can have another effect.
 #
 # Is it the same in a deeper model? With `planted_epochs` the words are planted for a BERT, too; at scale small there is none.
 
@@ -474,7 +478,8 @@ _ = plots.plot_yardsticks(related)
 #
 # ## 8 · How sure is this, and what does it decide?
 #
-# Half-widths of this run's intervals, as median and largest over methods, with the base sentences and fine-tuning runs behind them:
+# The table has half the width of this run's intervals (median and largest over methods), with the numbers of base
+# sentences and fine-tuning runs:
 
 # %% tags=["nbval-ignore-output", "slide"]
 estimated = {
@@ -490,7 +495,8 @@ reached = [
 stage.table("half_widths", pd.concat(reached, ignore_index=True)).head(12)
 
 # %% [markdown]
-# Claims about these tables were registered in `material/claims.yaml` for the next run at scale `cpu`, after the results above had been seen. They are judged here, all others in stage 4.
+# We registered claims about these tables in `material/claims.yaml` after seeing the results of an earlier run at scale
+# `cpu`. Later runs judge them here, and all other claims in stage 4.
 
 # %% tags=["nbval-ignore-output"]
 judged = {
@@ -518,7 +524,8 @@ stage.table("claims", pd.DataFrame(verdicts))[["id", "verdict", "why"]]
 # %% [markdown] tags=["slide"]
 # ## What could be wrong
 #
-# - **Few sentences.** The swaps need all mixtures of a sentence, and the random models many explanations.
+# - **Few sentences.** The swaps need the model's answer to all mixtures of a sentence, and the random models need many
+#   explanations. So we could afford few.
 # - **One fine-tuning run.** Only the first seed of each model is tested.
 # - **The second form.** A Shapley value over swaps depends on which form the words are swapped with.
 # - **The search.** The best order of deletion is exact for up to eight words. For longer rows it is the best order that

@@ -51,12 +51,15 @@ paper_figures: .venv/run  ## the same, and the assay's, as a paper prints them: 
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/check.txt
 	touch $@
 
-.PHONY: check
-check: .venv/check  ## in two minutes: lint, types, the law of imports, light unit tests
+.PHONY: lint
+lint: .venv/check  ## without a test: lint, types, the law of imports, the picture of the house
 	$(BIN)/ruff check --quiet . && $(BIN)/ruff format --check --quiet .
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/mypy
 	$(BIN)/python tools/house.py --check
+
+.PHONY: check
+check: lint  ## in two minutes: the same, and light unit tests
 	$(BIN)/python tools/suite.py --light
 
 .PHONY: test

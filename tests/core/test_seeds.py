@@ -44,7 +44,9 @@ def test_devices(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     assert [pick_device(name).type for name in ("auto", "cuda", "cpu")] == ["cuda", "cuda", "cpu"]
+    torch.backends.cudnn.allow_tf32 = True
     assert pick_device("cuda:1") == torch.device("cuda", 1)
+    assert not torch.backends.cudnn.allow_tf32, "an LSTM would multiply with ten bits"
     with pytest.raises(TouchstoneError, match="device is cuda:2, but PyTorch finds only 2"):
         pick_device("cuda:2")
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)

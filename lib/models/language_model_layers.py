@@ -28,13 +28,13 @@ def locked_dropout(x: Sequences, p: float, training: bool) -> Sequences:
 
 @contextmanager
 def kept_for_gradients(lstm: nn.LSTM) -> Iterator[None]:
-    """Within, an LSTM keeps what its gradient needs, also where its model is not in training.
+    """Within, an LSTM on a device keeps what its gradient needs, also outside of training.
 
-    On a GPU, cuDNN keeps it in training mode alone; in a layer without dropout nothing else depends
-    on that mode.
+    cuDNN keeps it in training mode alone; in a layer without dropout nothing else depends on it. On
+    the host the mode chooses another kernel, and nothing is kept from it.
     """
-    before = lstm.training
-    lstm.train(before or torch.is_grad_enabled())
+    before, is_on_host = lstm.training, lstm.weight_ih_l0.device.type == "cpu"
+    lstm.train(before or (torch.is_grad_enabled() and not is_on_host))
     try:
         yield
     finally:

@@ -70,8 +70,8 @@ from lib.core.notebooks import show_source
 from lib.core.seeds import set_up
 from lib.core.stage import open_stage
 from lib.plots import plot_words
+from lib.studies.lm_saliency import examples, figures, items, lines
 from lib.studies.lm_saliency import explanations as explained
-from lib.studies.lm_saliency import figures, items, lines
 from lib.studies.lm_saliency import probe_saliency as saliency
 
 # %% [markdown]
@@ -164,7 +164,7 @@ print({name: len(rows) for name, rows in sets.items()}, "lines")
 # score for *singular* too?
 
 # %%
-probe = explanations.probe("Transformer", "full", "number")
+probe = examples.probe_to_show(explanations, "Transformer")
 line = "the author that the taxi drivers like".split()
 v = saliency.probe_saliency(probe, [line], saliency.SaliencySettings("V"))[0]
 factor = v.probability / (1 - v.probability)
@@ -246,7 +246,7 @@ print(", ".join(f"{name} is {m}" for name, (m, _) in saliency.BASELINES.items())
 # %% tags=["nbval-ignore-output"]
 shown = []
 for architecture in architectures_here:
-    model = explanations.probe(architecture, "full", "number")
+    model = examples.probe_to_show(explanations, architecture)
     for method in ("V", "SG", "IG", "Erasure"):
         one = (
             saliency.baseline_saliency(model, [line], method)
@@ -456,7 +456,7 @@ some = [row for row in syneval.itertuples() if len(row.prefix) == 6][:40]
 
 def two_draws(architecture):
     """How two draws of SmoothGrad agree, on the same line and on other lines."""
-    model = explanations.probe(architecture, "full", "number")
+    model = examples.probe_to_show(explanations, architecture)
     prefixes = [row.prefix for row in some]
     first, second = (
         [

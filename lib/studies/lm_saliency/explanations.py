@@ -5,6 +5,7 @@ The notebook and the jobs of `jobs.py` call the same functions, so it does not m
 
 from collections.abc import Callable, Mapping
 from functools import cached_property, partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -147,6 +148,11 @@ class Explanations:
         ]
         return [unit for unit in found if self._is_asked(unit)]
 
+    def has_weights(self, architecture: str, size: str, task: str, training: int = 0) -> bool:
+        """Whether the files of a probe and of its model are here."""
+        _, known, layer = self._files((architecture, size, training, task))
+        return known.is_file() and layer.is_file()
+
     def probe(self, architecture: str, size: str, task: str, training: int = 0) -> Probe:
         """A probe of stage 2; a published model, of which there are no weights, by its note.
 
@@ -156,12 +162,7 @@ class Explanations:
         key = architecture, size, training, task
         if key not in self._probes:
             self._restore(key)
-            model = model_name(*key[:3])
-            folder = self.stage.folder.parent / "02_training"
-            weights, layer = folder / f"models/{model}", folder / f"probes/{model}-{task}"
-            weights = weights.with_name(f"{weights.name}.safetensors")
-            layer = layer.with_name(f"{layer.name}.safetensors")
-            known = weights if weights.is_file() else weights.with_suffix(".json")
+            weights, known, layer = self._files(key)
             for path, sha256 in zip((known, layer), self._sha256(key), strict=True):
                 if not path.is_file() or sha256_of(path) != sha256:
                     raise TouchstoneError(
@@ -172,6 +173,15 @@ class Explanations:
             self._probes[key] = load_probe(weights, layer, CLASSES[task])
             self._probes[key].module.to(self.device)
         return self._probes[key]
+
+    def _files(self, key: tuple[str, str, int, str]) -> tuple[Path, Path, Path]:
+        """The weights of a model, the file that it is known by (of a published one its note), and
+        the layer of a probe.
+        """
+        model, folder = model_name(*key[:3]), self.stage.folder.parent / "02_training"
+        weights = folder / f"models/{model}.safetensors"
+        known = weights if weights.is_file() else weights.with_suffix(".json")
+        return weights, known, folder / f"probes/{model}-{key[3]}.safetensors"
 
     def methods_of(self, unit: Explained) -> list[str]:
         """The methods that a model is explained by."""

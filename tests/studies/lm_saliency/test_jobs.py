@@ -18,7 +18,7 @@ from lib.core.jobs import batches, closed_stage
 from lib.core.parameters import notebook_parameters
 from lib.core.paths import ROOT
 from lib.core.stage import open_stage
-from lib.studies.lm_saliency import explanations, jobs, probing, trainings
+from lib.studies.lm_saliency import examples, explanations, jobs, probing, trainings
 from lib.studies.lm_saliency.explanations import Explanations, choose
 from lib.studies.lm_saliency.jobs import jobs_of, train_and_ask
 from lib.studies.lm_saliency.lines import save_sets
@@ -152,7 +152,11 @@ def test_jobs_are_the_notebooks_units_and_are_found_by_them(
 
 @pytest.mark.slow
 def test_a_clone_without_weights_goes_on_with_what_is_missing(
-    texts: None, small_outputs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    texts: None,
+    small_outputs: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     more = {"reuse_units": True, "architectures": ["LSTM"], "trainings": 2, "sweep_share": 0.0}
     later = SimpleNamespace(stage="03_attribution", all=values("03_attribution") | more)
@@ -191,10 +195,19 @@ def test_a_clone_without_weights_goes_on_with_what_is_missing(
     stage = closed_stage("lm_saliency", "small", "03_attribution")
     found = Explanations(stage, later.all, table).collected()
     assert found["lines"].groupby(["size", "training"]).size().tolist() == [32, 32, 8, 8]
+    # An example of stage 03 shows a model of its own where the weights are on another machine.
+    for path in (small_outputs / "lm_saliency/small/02_training/models").glob("LSTM-full.*"):
+        path.unlink()
+    here = SimpleNamespace(stage="02_training", all=values("02_training") | more)
+    monkeypatch.setattr(examples, "plan_jobs", lambda *_: [here])
+    monkeypatch.setattr(examples, "SHARE", 1.0)
+    probe = examples.probe_to_show(Explanations(stage, later.all, table), "LSTM")
+    assert "not here: the examples show a model" in capsys.readouterr().out
+    assert len(trained) == 3 and probe.predict([["the", "author"]]).shape == (1, 2)
     # Where the weights of a published model are asked for after all, it is trained once more.
     later.all |= {"noise": 0.3}
     chain(1)
-    assert len(trained) == 3
+    assert len(trained) == 4
 
 
 @pytest.mark.slow

@@ -42,7 +42,6 @@ from ...models.weights import (
 )
 from ...training.classifier import Settings, fit, token_forward, validation_split
 
-Device = torch.device | str
 KINDS = ("classifier", "pronoun", "one layer")
 _RECIPE = ("kind", "encoder", "revision", "n_layers", "classes", "seed", "ids")
 _VALIDATION = 0.1  # of the groups of rows; they choose the epoch
@@ -94,7 +93,10 @@ def ids_to_learn(recipe: Mapping[str, Any], sentences: Sequence[Sequence[str]]) 
 
 
 def train(
-    recipe: Mapping[str, Any], rows: pd.DataFrame, settings: Settings, device: Device = "cpu"
+    recipe: Mapping[str, Any],
+    rows: pd.DataFrame,
+    settings: Settings,
+    device: torch.device | str = "cpu",
 ) -> tuple[RunsFromEmbeddings, dict[str, nn.Parameter], float]:
     """A trained model of a recipe.
 
@@ -134,7 +136,9 @@ def save_model(
     save_json({**recipe, "sha256": sha256}, folder / f"{name}.json")
 
 
-def read_model(recipe_path: Path, weights_path: Path, device: Device = "cpu") -> RunsFromEmbeddings:
+def read_model(
+    recipe_path: Path, weights_path: Path, device: torch.device | str = "cpu"
+) -> RunsFromEmbeddings:
     """The model that `save_model` kept, on a device.
 
     Raises:

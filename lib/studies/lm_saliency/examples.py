@@ -1,5 +1,8 @@
 """The models of stage 03's examples, also where the weights of the run are on another machine."""
 
+from functools import cache
+from pathlib import Path
+
 from ...core.paths import outputs_root
 from ...core.runner import plan_jobs
 from ...core.stage import Stage
@@ -26,15 +29,22 @@ def probe_to_show(explanations: Explanations, architecture: str) -> Probe:
     place = architecture, "full", "number"
     if explanations.has_weights(*place):
         return explanations.probe(*place)
-    study, scale = explanations.stage.study, explanations.stage.scale
+    if architecture not in explanations.examples:
+        print(
+            f"the weights of {model_name(architecture, 'full', 0)} are not here: the examples show "
+            f"a model that has read {SHARE:.0%} of the text"
+        )
+        probing = _probing(explanations.stage.study, explanations.stage.scale, outputs_root())
+        probe = probing.probe(probing.models.plans[architecture, "full", 0], "number")
+        probe.module.to(explanations.device)
+        explanations.examples[architecture] = probe
+    return explanations.examples[architecture]
+
+
+@cache
+def _probing(study: str, scale: str, root: Path) -> Probing:
+    """Probes of models that read little; the text is read once."""
     asked = {stage.stage: stage.all for stage in plan_jobs(study, scale)}["02_training"]
     short = {"lm_share": SHARE, "lm_epochs": 1, "lm_checks": 1, "lm_bar": 0, "reuse_units": False}
-    stage = Stage(study, scale, _STAGE, outputs_root() / study / scale / _STAGE)
-    models = Trainings(stage, asked | short)
-    print(
-        f"the weights of {model_name(architecture, 'full', 0)} are not here: the examples show a "
-        f"model that has read {SHARE:.0%} of the text"
-    )
-    probe = Probing(models).probe(models.plans[architecture, "full", 0], "number")
-    probe.module.to(explanations.device)
-    return probe
+    stage = Stage(study, scale, _STAGE, root / study / scale / _STAGE)
+    return Probing(Trainings(stage, asked | short))

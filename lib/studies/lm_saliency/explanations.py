@@ -130,6 +130,7 @@ class Explanations:
             models = read_table(stage.input("02_training", "models.parquet"))
         self.models, self._restore = models, restore
         self._probes: dict[tuple[str, str, int, str], Probe] = {}
+        self.examples: dict[str, Probe] = {}  # of `examples.probe_to_show`
 
     @cached_property
     def lines(self) -> dict[str, pd.DataFrame]:

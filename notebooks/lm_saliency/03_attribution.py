@@ -25,18 +25,18 @@
 # - **Integrated Gradients adds up; the variant in the authors' code does not.** Scores should sum to the rise of the
 #   log-probability from an empty line to the real one. With 100 steps the standard form misses that sum by
 #   .002<!-- lm_saliency/cpu/03_attribution/completeness[path=standard, steps=100].gap -->, the variant by
-#   .197<!-- lm_saliency/cpu/03_attribution/completeness[path=released, steps=100].gap -->. More steps do not close the
+#   .198<!-- lm_saliency/cpu/03_attribution/completeness[path=released, steps=100].gap -->. More steps do not close the
 #   second gap. [See the table](../../outputs/reference/lm_saliency/cpu/03_attribution/completeness.csv).
 # - **SmoothGrad draws random numbers; with 30 samples they rarely matter.** A second draw changes the order of the cue
-#   and the attractor in at most 7.5 %<!-- max lm_saliency/cpu/03_attribution/draws.changed --> of the lines.
+#   and the attractor in at most 12.5 %<!-- max lm_saliency/cpu/03_attribution/draws.changed --> of the lines.
 #   With 12 samples, up to 17.5 %<!-- max lm_saliency/small/03_attribution/draws.changed -->.
 #   [See the table](../../outputs/reference/lm_saliency/cpu/03_attribution/draws.csv).
 # - **The plain gradient explains both answers of a probe at once.** Its scores for *singular* are those for *plural*
 #   times a negative factor. This is an identity and holds for every model (section 1).
 #   [See one line](../../outputs/reference/lm_saliency/cpu/03_attribution/identity.csv).
 #
-# These are results of scale `cpu`, with one training run of each model. The page below shows the same steps at scale
-# `small`.
+# These are results of scale `cpu`, of models that read a fiftieth of its text. The page below shows the same steps at
+# scale `small`.
 
 # %% [markdown] tags=["slide"]
 # ## You will see

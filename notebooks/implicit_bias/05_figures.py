@@ -17,18 +17,18 @@
 #
 # ## What we found
 #
-# - **The models take *he* for granted.** A caption leaves a person's gender to one pronoun, and we mask it. The mean bias score is then
-#   .74<!-- implicit_bias/cpu/04_metrics/intervals[model=base].bias -->, where .5 is even and 1 is male
+# - **The models take *he* for granted.** A caption leaves a person's gender to one pronoun, and we mask it. The mean bias score over all captions is
+#   .77<!-- implicit_bias/cpu/04_metrics/conventions[convention=all].bias -->, where .5 is even and 1 is male
 #   ([figure](../../outputs/reference/implicit_bias/cpu/05_figures/figure_3.png)).
 # - **Swapped pronouns bring the scores closer to even than the same sentences unswapped.** On nouns kept out of fine-tuning, the gain is
-#   .12<!-- abs implicit_bias/cpu/04_metrics/claims[id=augmentation_reduces_bias].ours -->
-#   ([figure](../../outputs/reference/implicit_bias/cpu/05_figures/changes.png)). Part of it may come from reading *he* and *she* equally often.
-# - **Whether the gain carries over is open.** On Winogender, a test set that others wrote about occupations, the same comparison is
-#   undecided<!-- implicit_bias/cpu/04_metrics/claims[id=augmentation_transfers].verdict -->. There are only
-#   3<!-- implicit_bias/cpu/04_metrics/intervals[model=base].trainings --> base models.
+#   .07<!-- abs implicit_bias/cpu/04_metrics/claims[id=started_augmentation_reduces_bias].ours -->
+#   ([figure](../../outputs/reference/implicit_bias/cpu/05_figures/changes.png)). Much of it comes from reading *he* and *she* equally often.
+# - **A smaller gain carries over.** On Winogender, a test set that others wrote about occupations, it is
+#   .03<!-- abs implicit_bias/cpu/04_metrics/claims[id=started_augmentation_transfers].ours --> (holds<!-- implicit_bias/cpu/04_metrics/claims[id=started_augmentation_transfers].verdict -->). There are
+#   5<!-- implicit_bias/cpu/04_metrics/conventions[convention=all].bases --> base models.
 #
-# These results come from our fifth run at scale `cpu`, with published captions and small masked language models that were trained here. Its figures and verdicts are on
-# [the results page](../../outputs/reference/implicit_bias/cpu/05_figures.ipynb). The [next run](README.md#the-next-run-registered-not-run-yet) is registered, and not run yet.
+# These results come from our sixth run at scale `cpu`, with published captions and small masked language models that were trained here. Its figures and verdicts are on
+# [the results page](../../outputs/reference/implicit_bias/cpu/05_figures.ipynb).
 #
 # Nothing is computed in this notebook. It draws the tables of stage 4, and shows the verdict on each claim.
 
@@ -148,9 +148,9 @@ in_words(
 # %% [markdown]
 # **Verdicts.** At scale `small` the next cell only counts the claims. At scale `cpu` ([the results page](../../outputs/reference/implicit_bias/cpu/05_figures.ipynb), [table](../../outputs/reference/implicit_bias/cpu/05_figures/verdict_figure_3.csv)):
 #
-# - the mean score is above .5: holds<!-- implicit_bias/cpu/04_metrics/claims[id=biased_to_male].verdict -->;
+# - the mean score is above .5: undecided<!-- implicit_bias/cpu/04_metrics/claims[id=biased_to_male].verdict -->;
 # - more sentences are male than female: holds<!-- implicit_bias/cpu/04_metrics/claims[id=more_male_than_female].verdict -->;
-# - the scores peak near .55<!-- implicit_bias/material/paper_numbers[id=peak].value -->: fails<!-- implicit_bias/cpu/04_metrics/claims[id=peak_near_055].verdict -->;
+# - the scores peak near .55<!-- implicit_bias/material/paper_numbers[id=peak].value -->: undecided<!-- implicit_bias/cpu/04_metrics/claims[id=peak_near_055].verdict -->;
 # - the paper's counts add up: holds<!-- implicit_bias/cpu/04_metrics/claims[id=cased_sum].verdict --> for BERT-cased, fails<!-- implicit_bias/cpu/04_metrics/claims[id=uncased_sum].verdict --> for BERT-uncased.
 
 # %%
@@ -231,17 +231,17 @@ in_words(
 )
 
 # %% [markdown]
-# **Verdicts.** At scale `small` the next cell only counts the claims. At scale `cpu` ([the results page](../../outputs/reference/implicit_bias/cpu/05_figures.ipynb), [table](../../outputs/reference/implicit_bias/cpu/05_figures/verdict_before_after.csv)) 3<!-- count implicit_bias/cpu/05_figures/verdict_before_after[verdict=holds] --> claims hold, and 6<!-- count implicit_bias/cpu/05_figures/verdict_before_after[verdict=undecided] --> are undecided:
+# **Verdicts.** At scale `small` the next cell only counts the claims. At scale `cpu` ([the results page](../../outputs/reference/implicit_bias/cpu/05_figures.ipynb), [table](../../outputs/reference/implicit_bias/cpu/05_figures/verdict_before_after.csv)) 10<!-- count implicit_bias/cpu/05_figures/verdict_before_after[verdict=holds] --> claims hold, and 6<!-- count implicit_bias/cpu/05_figures/verdict_before_after[verdict=undecided] --> are undecided:
 #
 # | claim about distance from even | held-out nouns | Winogender |
 # |---|---|---|
-# | augmented is closer to even than the placebo | holds<!-- implicit_bias/cpu/04_metrics/claims[id=augmentation_reduces_bias].verdict --> | undecided<!-- implicit_bias/cpu/04_metrics/claims[id=augmentation_transfers].verdict --> |
+# | augmented is closer to even than the placebo | holds<!-- implicit_bias/cpu/04_metrics/claims[id=augmentation_reduces_bias].verdict --> | holds<!-- implicit_bias/cpu/04_metrics/claims[id=augmentation_transfers].verdict --> |
 # | augmented is closer to even than the untouched base model | undecided<!-- implicit_bias/cpu/04_metrics/claims[id=augmentation_beats_base].verdict --> | holds<!-- implicit_bias/cpu/04_metrics/claims[id=augmentation_beats_base_on_winogender].verdict --> |
-# | reading *he* and *she* equally often brings scores closer, without a swap | undecided<!-- implicit_bias/cpu/04_metrics/claims[id=even_share_reduces_bias].verdict --> | |
+# | reading *he* and *she* equally often brings scores closer, without a swap | holds<!-- implicit_bias/cpu/04_metrics/claims[id=even_share_reduces_bias].verdict --> | |
 # | the swap itself brings scores closer | undecided<!-- implicit_bias/cpu/04_metrics/claims[id=swap_beyond_share].verdict --> | |
 # | the placebo does nothing | undecided<!-- implicit_bias/cpu/04_metrics/claims[id=placebo_does_nothing].verdict --> | |
 #
-# Augmentation also lowers the mean score (holds<!-- implicit_bias/cpu/04_metrics/claims[id=augmentation_shifts_bias].verdict -->). Whether it makes nouns more alike is undecided<!-- implicit_bias/cpu/04_metrics/claims[id=augmentation_narrows_spread].verdict -->.
+# Augmentation also lowers the mean score (holds<!-- implicit_bias/cpu/04_metrics/claims[id=augmentation_shifts_bias].verdict -->). Whether it makes nouns more alike is fails<!-- implicit_bias/cpu/04_metrics/claims[id=augmentation_narrows_spread].verdict -->.
 
 # %%
 first = ["augmentation_reduces_bias", "augmentation_beats_base"]
@@ -304,8 +304,8 @@ _ = stage.table("sensitivity", tables["sensitivity"])
 #
 # ## All claims
 #
-# At scale `small` the next cell only counts the claims. At scale `cpu` it shows all of them, the decided ones first ([the results page](../../outputs/reference/implicit_bias/cpu/05_figures.ipynb), [table](../../outputs/reference/implicit_bias/cpu/05_figures/verdict_all.csv)). There 9<!-- count implicit_bias/cpu/05_figures/verdict_all[verdict=holds] --> hold, 3<!-- count implicit_bias/cpu/05_figures/verdict_all[verdict=fails] --> fail and
-# 6<!-- count implicit_bias/cpu/05_figures/verdict_all[verdict=undecided] --> are undecided. The other 22<!-- count implicit_bias/cpu/05_figures/verdict_all[verdict=not run] --> are printed numbers of models that were not run. (At scale `small` the nine claims of the next run are counted as well.) The
+# At scale `small` the next cell only counts the claims. At scale `cpu` it shows all of them, the decided ones first ([the results page](../../outputs/reference/implicit_bias/cpu/05_figures.ipynb), [table](../../outputs/reference/implicit_bias/cpu/05_figures/verdict_all.csv)). There 16<!-- count implicit_bias/cpu/05_figures/verdict_all[verdict=holds] --> hold, 3<!-- count implicit_bias/cpu/05_figures/verdict_all[verdict=fails] --> fail and
+# 8<!-- count implicit_bias/cpu/05_figures/verdict_all[verdict=undecided] --> are undecided. The other 22<!-- count implicit_bias/cpu/05_figures/verdict_all[verdict=not run] --> are printed numbers of models that were not run. The
 # comparisons that a verdict rests on are in `contrasts.csv` of stage 4.
 
 # %%
@@ -320,7 +320,7 @@ stage.close(globals())
 # %% [markdown]
 # ## Hand-over
 #
-# The tables and figures are in this stage's folder. The results that we quote are those of this notebook in the fifth run at scale `cpu`. The command `make implicit_bias SCALE=cpu` starts the next run.
+# The tables and figures are in this stage's folder. The results that we quote are those of this notebook in the sixth run at scale `cpu`.
 
 # %% [markdown] tags=["exercise"]
 # ## Exercises

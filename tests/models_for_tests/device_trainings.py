@@ -274,7 +274,11 @@ _TRAININGS = [
         _saliency("QRNN"),
         ("studies.lm_saliency.probe_saliency:margin_gradient",),
     ),
-    DevicePath("saliency, LSTM", _saliency("LSTM")),
+    DevicePath(
+        "saliency, LSTM",
+        _saliency("LSTM"),
+        ("models.language_model_layers:kept_for_gradients",),
+    ),
     DevicePath("saliency baselines", _baselines, ("models.probe:Probe.reference_ids",)),
     DevicePath(
         "reviewer",
@@ -324,6 +328,7 @@ NOT_RUN = {
     "studies.geco.units:StageSources.model_to_show": "a training as Trainer.train's, and two moves",
     "studies.implicit_bias.asked:models_of": _ASKS,
     "studies.implicit_bias.trainings:Trainings.__init__": _ASKS,
+    "studies.lm_saliency.examples:probe_to_show": "moves a probe, as Explanations.probe does",
     "studies.lm_saliency.explanations:Explanations.__init__": _ASKS,
     "studies.lm_saliency.explanations:Explanations.probe": "moves a probe; explaining is run above",
     "studies.lm_saliency.trainings:Trainings.__init__": _ASKS,

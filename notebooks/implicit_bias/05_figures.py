@@ -148,7 +148,8 @@ in_words(
 # %% [markdown]
 # **Verdicts.** At scale `small` the next cell only counts the claims. At scale `cpu` ([the results page](../../outputs/reference/implicit_bias/cpu/05_figures.ipynb), [table](../../outputs/reference/implicit_bias/cpu/05_figures/verdict_figure_3.csv)):
 #
-# - the mean score is above .5: undecided<!-- implicit_bias/cpu/04_metrics/claims[id=biased_to_male].verdict -->;
+# - the mean score over all captions is above .5, with all base models: holds<!-- implicit_bias/cpu/04_metrics/claims[id=all_captions_biased_to_male].verdict -->;
+# - the mean that the paper's rules keep is above .5, with the two base models that pass the gate alone: undecided<!-- implicit_bias/cpu/04_metrics/claims[id=biased_to_male].verdict -->;
 # - more sentences are male than female: holds<!-- implicit_bias/cpu/04_metrics/claims[id=more_male_than_female].verdict -->;
 # - the scores peak near .55<!-- implicit_bias/material/paper_numbers[id=peak].value -->: undecided<!-- implicit_bias/cpu/04_metrics/claims[id=peak_near_055].verdict -->;
 # - the paper's counts add up: holds<!-- implicit_bias/cpu/04_metrics/claims[id=cased_sum].verdict --> for BERT-cased, fails<!-- implicit_bias/cpu/04_metrics/claims[id=uncased_sum].verdict --> for BERT-uncased.
@@ -233,15 +234,15 @@ in_words(
 # %% [markdown]
 # **Verdicts.** At scale `small` the next cell only counts the claims. At scale `cpu` ([the results page](../../outputs/reference/implicit_bias/cpu/05_figures.ipynb), [table](../../outputs/reference/implicit_bias/cpu/05_figures/verdict_before_after.csv)) 10<!-- count implicit_bias/cpu/05_figures/verdict_before_after[verdict=holds] --> claims hold, and 6<!-- count implicit_bias/cpu/05_figures/verdict_before_after[verdict=undecided] --> are undecided:
 #
-# | claim about distance from even | held-out nouns | Winogender |
+# | claim about distance from even: all runs that were started / those that pass the gate | held-out nouns | Winogender |
 # |---|---|---|
-# | augmented is closer to even than the placebo | holds<!-- implicit_bias/cpu/04_metrics/claims[id=augmentation_reduces_bias].verdict --> | holds<!-- implicit_bias/cpu/04_metrics/claims[id=augmentation_transfers].verdict --> |
-# | augmented is closer to even than the untouched base model | undecided<!-- implicit_bias/cpu/04_metrics/claims[id=augmentation_beats_base].verdict --> | holds<!-- implicit_bias/cpu/04_metrics/claims[id=augmentation_beats_base_on_winogender].verdict --> |
-# | reading *he* and *she* equally often brings scores closer, without a swap | holds<!-- implicit_bias/cpu/04_metrics/claims[id=even_share_reduces_bias].verdict --> | |
-# | the swap itself brings scores closer | undecided<!-- implicit_bias/cpu/04_metrics/claims[id=swap_beyond_share].verdict --> | |
-# | the placebo does nothing | undecided<!-- implicit_bias/cpu/04_metrics/claims[id=placebo_does_nothing].verdict --> | |
+# | augmented is closer to even than the placebo | holds<!-- implicit_bias/cpu/04_metrics/claims[id=started_augmentation_reduces_bias].verdict --> / holds<!-- implicit_bias/cpu/04_metrics/claims[id=augmentation_reduces_bias].verdict --> | holds<!-- implicit_bias/cpu/04_metrics/claims[id=started_augmentation_transfers].verdict --> / holds<!-- implicit_bias/cpu/04_metrics/claims[id=augmentation_transfers].verdict --> |
+# | augmented is closer to even than the untouched base model | holds<!-- implicit_bias/cpu/04_metrics/claims[id=started_augmentation_beats_base].verdict --> / undecided<!-- implicit_bias/cpu/04_metrics/claims[id=augmentation_beats_base].verdict --> | holds<!-- implicit_bias/cpu/04_metrics/claims[id=started_augmentation_beats_base_on_winogender].verdict --> / holds<!-- implicit_bias/cpu/04_metrics/claims[id=augmentation_beats_base_on_winogender].verdict --> |
+# | reading *he* and *she* equally often brings scores closer, without a swap | holds<!-- implicit_bias/cpu/04_metrics/claims[id=started_even_share_reduces_bias].verdict --> / holds<!-- implicit_bias/cpu/04_metrics/claims[id=even_share_reduces_bias].verdict --> | |
+# | the swap itself brings scores closer | undecided<!-- implicit_bias/cpu/04_metrics/claims[id=started_swap_beyond_share].verdict --> / undecided<!-- implicit_bias/cpu/04_metrics/claims[id=swap_beyond_share].verdict --> | |
+# | the placebo does nothing | undecided<!-- implicit_bias/cpu/04_metrics/claims[id=started_placebo_does_nothing].verdict --> / undecided<!-- implicit_bias/cpu/04_metrics/claims[id=placebo_does_nothing].verdict --> | |
 #
-# Augmentation also lowers the mean score (holds<!-- implicit_bias/cpu/04_metrics/claims[id=augmentation_shifts_bias].verdict -->). Whether it makes nouns more alike is fails<!-- implicit_bias/cpu/04_metrics/claims[id=augmentation_narrows_spread].verdict -->.
+# Augmentation also lowers the mean score (holds<!-- implicit_bias/cpu/04_metrics/claims[id=augmentation_shifts_bias].verdict -->). That it makes nouns more alike fails<!-- implicit_bias/cpu/04_metrics/claims[id=augmentation_narrows_spread].verdict -->.
 
 # %%
 first = ["augmentation_reduces_bias", "augmentation_beats_base"]

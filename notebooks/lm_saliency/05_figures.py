@@ -343,8 +343,9 @@ title = sweep_title(of_figure_2).replace("one of the sets", "Syneval")
 stage.figure("figure_2", figures.plot_sweep(panels, title), formats)
 
 # %% [markdown]
-# *Reading it.* The intervals of models of different depth overlap. Hollow marks belong to models that have not learnt the
-# set, so they are no evidence about the claim.
+# *Reading it.* At scale `small`, the intervals of models of different depth overlap. Hollow marks belong to models that have
+# not learnt the set, so they are no evidence about the claim. The last run at `cpu` left the sweep out: there the two
+# figures are empty, and both claims are not run.
 #
 # ## 7 · Verdicts
 #

@@ -788,7 +788,7 @@ in_words(shown, {"explainer": "cosine error", "own": "own", "shuffled": "shuffle
 #
 # Is one explainer better than another? All answer the same questions, so we compare their L2 errors question by
 # question. A comparison is *ranked* if its interval excludes zero, the corrected test agrees, and the texts are enough
-# to show such a difference. The Causal Proxy Model can explain encoders only, so the BiLSTM has fewer comparisons.
+# to show such a difference. The Causal Proxy Model explains encoders only, so the recurrent BiLSTM has fewer comparisons.
 
 # %% tags=["nbval-ignore-output"]
 is_chosen = scored["explainer"].isin(compared) | scored["family"].eq("outside")

@@ -32,7 +32,7 @@
 #   on Syneval (.5 is guessing). That of the [QRNN](../../docs/glossary.md), which follows the nearest noun, has
 #   .37<!-- lm_saliency/cpu/02_training/knowledge[dataset=Syneval, section=all, architecture=QRNN, size=full, score=preference].auc -->.
 #   [See the table](../../outputs/reference/lm_saliency/cpu/02_training/knowledge.csv).
-# - **Another training can know other things.** For the [LSTM](../../docs/glossary.md) the interval goes from
+# - **Three trainings differ widely.** For the [LSTM](../../docs/glossary.md) the interval of this AUC goes from
 #   .24<!-- lm_saliency/cpu/02_training/knowledge[dataset=Syneval, section=all, architecture=LSTM, size=full, score=preference].auc_low --> to
 #   .72<!-- lm_saliency/cpu/02_training/knowledge[dataset=Syneval, section=all, architecture=LSTM, size=full, score=preference].auc_high -->.
 #

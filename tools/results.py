@@ -4,9 +4,11 @@
 
 For each study outputs/reference/<study>/cpu/05_figures.ipynb is executed anew, as a reader of a
 clone could do it: from the tables of earlier stages that stand beside it, without weights or data.
-Its figures and tables are renewed too. Stage 04 and appendices need more than is committed; their
+Its figures and tables are renewed too, and figures of earlier stages are drawn anew where a
+committed table holds what they show. Stage 04 and appendices need more than is committed; their
 pages, 04_metrics.md and appendix_<topic>.md, show the committed tables and figures in the
-notebook's order. All begin with what note.md beside them says of the run, where there is one.
+notebook's order, with the words of tables.yaml. All begin with what note.md beside them says of the
+run, where there is one.
 """
 
 from __future__ import annotations
@@ -17,16 +19,22 @@ import re
 import shutil
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import matplotlib.pyplot as plt
 import nbformat
+import numpy as np
 import pandas as pd
+import redraw
+import yaml
 from execute import run_cells
 from matplotlib.figure import Figure
 from quoted import value_of
 from reference import renew
 
+from lib.core.errors import TouchstoneError
 from lib.core.files import write_atomic
 from lib.core.notebooks import (
     APPENDIX,
@@ -37,11 +45,13 @@ from lib.core.notebooks import (
 )
 from lib.core.parameters import notebook_parameters, read_params
 from lib.core.paths import ROOT, reference_dir
+from lib.core.pictures import save_png
 from lib.plots import COLOURS, STYLE
 
 SCALE = "cpu"
 FIGURES = "05_figures"
-MOST_ROWS, MOST_COLUMNS = 12, 8
+MOST_ROWS, MOST_FOLDED = 12, 120
+TABLES = ROOT / "tools" / "tables.yaml"
 _POINTER = re.compile(r"Its \w+ and verdicts\s+are\s+on\s+\[the results page\]\([^)]*\)\.")
 _COURSE = re.compile(r"\*\*You can then\*\* .*?\n\n", re.S)  # for who works through the notebook
 _LINK = re.compile(r"(\]\()(?!https?://|#|mailto:)([^)#\s]+)")
@@ -137,12 +147,26 @@ def renew_figures(study: str, root: Path) -> None:
     write_atomic(page_of(study), nbformat.writes(notebook) + "\n")
 
 
+def draw_or_keep(study: str, stage: str, path: Path) -> bool:
+    """Draw a figure of an earlier stage over `path` where committed tables hold what it shows.
+
+    Returns:
+        Whether it was drawn; if not, the picture stays as it is.
+    """
+    try:
+        redraw.draw_earlier(study, SCALE, stage, path.stem, lambda *told: save_png(told[-1], path))
+    except TouchstoneError:
+        return False
+    return True
+
+
 def tables_page(study: str, stage: str) -> str:
     """A stage's page: under the notebook's headings the tables and figures that it saved."""
     source = ROOT / "notebooks" / study / f"{stage}.py"
     folder = reference_dir(study, SCALE) / stage
     page = folder.parent / f"{stage}.md"
     link = Path(os.path.relpath(source.with_suffix(".ipynb"), page.parent)).as_posix()
+    words = yaml.safe_load(TABLES.read_text())
     parts, heading, shown = [], "", set()
     for cell in read_notebook(source).cells:
         if cell.cell_type == "markdown":
@@ -160,13 +184,13 @@ def tables_page(study: str, stage: str) -> str:
                 parts.append(f"## {heading}")
                 heading = ""
             picture = f"![{name}]({folder.name}/{file.name})"
-            parts.append(picture if kind == "figure" else preview(file, folder.name))
+            parts.append(picture if kind == "figure" else preview(file, study, words))
     what = f"[stage {stage[:2]}]({link}) of this study saved in our published run"
     if stage.startswith(APPENDIX):
         what = f"[this appendix]({link}) saved at scale {SCALE}"
     about = (
-        f"What {what}, of long tables the "
-        f"first {MOST_ROWS} rows: the whole is behind each link. Definitions and code are in the "
+        f"What {what}. A table of more than {MOST_ROWS} rows is folded; a click opens it, up to "
+        f"{MOST_FOLDED} rows. The whole is behind each link. Definitions and code are in the "
         "notebook, the claims in [claims.csv](04_metrics/claims.csv). Figures and verdicts are on "
         "[the results page](05_figures.ipynb). This page is made by `make results`."
     )
@@ -174,25 +198,58 @@ def tables_page(study: str, stage: str) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def preview(file: Path, folder: str) -> str:
-    """The head of a table as Markdown, and a link to all of it."""
+def preview(file: Path, study: str, words: Mapping[str, Any]) -> str:
+    """A table as Markdown: what it says, a link to the file, and its rows under names in words.
+
+    A table of up to MOST_ROWS rows is open; a longer one is folded, and past MOST_FOLDED cut.
+
+    Args:
+        file: the committed table.
+        study: whose it is.
+        words: what tables.yaml says of all tables.
+
+    Raises:
+        TouchstoneError: the table, or a column of it, has no words.
+    """
     table = pd.read_csv(file)
-    head = table.iloc[:MOST_ROWS, :MOST_COLUMNS]
-    more = f", {len(head)} of {len(table)} rows" if len(table) > len(head) else ""
-    columns = (
-        f", {head.shape[1]} of {table.shape[1]} columns" if head.shape[1] < table.shape[1] else ""
-    )
-    title = f"[`{file.stem}`]({folder}/{file.name}){more}{columns}"
-    if head.empty:
-        return f"{title}: no rows in this run."
-    lines = [list(map(str, head)), ["---"] * head.shape[1]]
-    lines += [[_cell(value) for value in row] for row in head.itertuples(index=False)]
-    return title + "\n\n" + "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    stage = file.parent.name
+    said = words[study].get(stage, {}).get(file.stem)
+    if said is None:
+        raise TouchstoneError(f"tools/tables.yaml says nothing of {study}/{stage}/{file.stem}")
+    names = words["columns"] | said.get("columns", {})
+    if nameless := [column for column in table if column not in names]:
+        raise TouchstoneError(
+            f"{study}/{stage}/{file.stem} has a column {nameless[0]!r}; name it in tools/tables.yaml"
+        )
+    shown = table[said.get("shown", list(table))]
+    about = f"{said['about']} ([`{file.stem}.csv`]({stage}/{file.name})"
+    if shown.shape[1] < table.shape[1]:
+        left_out = ", ".join(names[column] for column in table if column not in shown)
+        about += f", also with {left_out}"
+    if table.empty:
+        return f"{about}) It has no rows in this run."
+    head = shown.head(MOST_FOLDED)
+    lines = [[names[column] for column in head], ["---"] * head.shape[1]]
+    lines += [list(map(_cell, row)) for row in head.itertuples(index=False)]
+    text = "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    if len(table) <= MOST_ROWS:
+        return f"{about})\n\n{text}"
+    rows = f"{len(table)} rows" if len(head) == len(table) else f"{len(head)} of {len(table)} rows"
+    return f"{about})\n\n<details><summary>{rows}</summary>\n\n{text}\n\n</details>"
 
 
 def _cell(value: object) -> str:
+    """A value as a reader writes it: three digits, no exponent, yes and no.
+
+    >>> [_cell(value) for value in (1152.4, 0.01234, 1.0, float("nan"), True, "a|b", 0.00001)]
+    ['1,152', '0.0123', '1', '', 'yes', 'a\\\\|b', '1e-05']
+    """
+    if isinstance(value, bool | np.bool_):
+        return "yes" if value else "no"
     if isinstance(value, float):
-        return "" if pd.isna(value) else f"{value:.3g}"
+        if pd.isna(value):
+            return ""
+        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
     return str(value).replace("|", "\\|").replace("\n", " ")
 
 
@@ -265,6 +322,9 @@ def main(studies: list[str]) -> None:
             )
         with tempfile.TemporaryDirectory() as folder:
             renew_figures(study, Path(folder))
+        for stage in earlier_stages(study):
+            for path in sorted((reference_dir(study, SCALE) / stage).glob("*.png")):
+                draw_or_keep(study, stage, path)
         for page, text in table_pages(study).items():
             write_atomic(page, text)
         print(f"{study}: {page_of(study).relative_to(ROOT)}", flush=True)

@@ -17,14 +17,12 @@ import time
 from pathlib import Path
 
 import nbformat
-import redraw
 from execute import run_cells
-from results import SCALE, earlier_stages, notebook_of, prepare, published
+from results import SCALE, draw_or_keep, earlier_stages, notebook_of, prepare, published
 
 from lib.core.errors import TouchstoneError
 from lib.core.files import write_atomic
 from lib.core.paths import outputs_root, reference_dir
-from lib.core.pictures import save_png
 
 DRAWN, COPIED = "drawn", "copied"
 
@@ -38,20 +36,11 @@ def tour(study: str, root: Path) -> dict[Path, str]:
     run_cells(notebook, f"{study}, the figures at scale {SCALE}")
     write_atomic(stages / "05_figures.ipynb", nbformat.writes(notebook) + "\n")
     earlier = {
-        path: draw_or_copy(study, stage, path)
+        path: DRAWN if draw_or_keep(study, stage, path) else COPIED
         for stage in earlier_stages(study)
         for path in sorted((stages / stage).glob("*.png"))
     }
     return earlier | dict.fromkeys(sorted((stages / "05_figures").glob("*.png")), DRAWN)
-
-
-def draw_or_copy(study: str, stage: str, path: Path) -> str:
-    """Draw a figure of an earlier stage over its committed copy, where the tables allow it."""
-    try:
-        redraw.draw_earlier(study, SCALE, stage, path.stem, lambda *told: save_png(told[-1], path))
-    except TouchstoneError:
-        return COPIED
-    return DRAWN
 
 
 def missing(study: str, figures: dict[Path, str]) -> list[str]:

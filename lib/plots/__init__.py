@@ -20,7 +20,7 @@ from .attributions import (
 from .continuations import plot_continuation
 from .effects import plot_directions, plot_errors, plot_three_effects
 from .model_use import plot_planted, plot_randomisation, plot_yardsticks
-from .panels import BELOW, SCHEME_NAMES, method_grid, method_label
+from .panels import BELOW, FORM_NAMES, SCHEME_NAMES, method_grid, method_label
 from .style import COLOURS, STYLE, Plotted
 from .word_colours import explanations_to_html, words_to_html
 from .word_pictures import plot_words
@@ -29,6 +29,7 @@ from .word_terminal import words_to_terminal
 __all__ = [
     "BELOW",
     "COLOURS",
+    "FORM_NAMES",
     "SCHEME_NAMES",
     "STYLE",
     "Plotted",

@@ -10,6 +10,7 @@ from matplotlib.patches import Patch
 
 from .panels import (
     FLOOR_LOOKS,
+    FORM_NAMES,
     METHOD_ORDER,
     NO_MODEL,
     SCHEME_ORDER,
@@ -27,7 +28,6 @@ from .panels import (
 )
 from .style import COLOURS, STYLE, Plotted
 
-_FORMS = {"F": "female", "M": "male", "NB": "non-binary"}
 # attribution per word: less than this between the forms is of no interest (claims.yaml of geco)
 SMALLEST = 0.01
 
@@ -210,7 +210,7 @@ def plot_correlation(table: pd.DataFrame, n_words: int = 10) -> Plotted:
             ax.set(
                 yticks=range(len(part)),
                 yticklabels=part["word"],
-                title=f"{dataset_label(dataset)}: {_FORMS.get(name, name)}",
+                title=f"{dataset_label(dataset)}: {FORM_NAMES.get(name, name)}",
             )
             ax.invert_yaxis()
         figure.supxlabel("Pearson correlation of a word's tf-idf with the class", fontsize=10)

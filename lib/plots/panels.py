@@ -25,6 +25,7 @@ SCHEME_NAMES = {
     "OLA-CEA": "one attention layer",
     NO_MODEL: "no model",
 }
+FORM_NAMES = {"F": "female", "M": "male", "NB": "non-binary"}
 DATASET_NAMES = {
     "D_A": "all gendered words (D_A)",
     "D_S": "subject only (D_S)",

@@ -65,7 +65,7 @@ from lib.core.stage import open_stage
 from lib.language import dependencies, lexicon, parse, word_lists
 from lib.language.labels import Label, differing_positions, gender_variants
 from lib.models.weights import load_encoder_path
-from lib.plots import COLOURS, STYLE
+from lib.plots import COLOURS, FORM_NAMES, STYLE
 from lib.studies.geco import corpus, corrections, faults, filters, labels, metadata
 
 # %% [markdown]
@@ -583,14 +583,13 @@ plotted = pd.concat([left, right.assign(panel="bias_C")])[
 ].reset_index(drop=True)
 _ = stage.table("figure", plotted)
 far = 100 * (right["value"] - 1 / 3).abs().max()
-left, right = left.replace(PLAIN), right.replace(PLAIN)
 with plt.rc_context(STYLE | {"axes.grid.axis": "y"}):
     figure, (left_ax, right_ax) = plt.subplots(
         1, 2, figsize=(9, 3.2), width_ratios=[3, 2], layout="constrained"
     )
     for ax, part in ((left_ax, left), (right_ax, right)):
         sns.barplot(
-            part,
+            part.replace(PLAIN | FORM_NAMES),
             x="x",
             y="value",
             hue="dataset",
@@ -610,7 +609,7 @@ with plt.rc_context(STYLE | {"axes.grid.axis": "y"}):
     right_ax.set(
         title=f"No form is over {np.ceil(far):.0f} points from a third",
         xlabel="form",
-        ylabel="share of pairs (bias$_C$)",
+        ylabel="share of pairs (the paper's bias$_C$)",
     )
     right_ax.get_legend().remove()
 stage.figure("data", figure)
@@ -622,8 +621,7 @@ stage.figure("data", figure)
 wide = bias.pivot(index=["dataset", "term_list"], columns="class", values="bias")
 show_table(
     wide.round(3).reset_index().replace(PLAIN),
-    {"dataset": "words that change", "term_list": "list"}
-    | {"F": "female", "M": "male", "NB": "non-binary"},
+    {"dataset": "words that change", "term_list": "list"} | FORM_NAMES,
 )
 show_table(
     statistics[statistics["split"] == "test"].replace(PLAIN),

@@ -51,7 +51,7 @@
 # | in | out (in this stage's output folder) |
 # |---|---|
 # | `sets.parquet` (1), `probes`, `knowledge`, `sweep` (2), `lines`, `pairs`, `agreement`, `shown` (3) | `plausibility`, `input_consistency`, `model_consistency` (`.csv`): one row per set, model and method, with intervals |
-# | `material/paper_numbers.csv`, `material/claims.yaml` | `answers`, `floors`, `pronouns`, `groupings`, `sweep`, `controls`, `examples`, `comparisons`, `integrity`, `claims` (`.csv`), one figure |
+# | `material/paper_numbers.csv`, `material/claims.yaml` | `answers`, `floors`, `pronouns`, `groupings`, `sweep`, `controls`, `astray`, `examples`, `comparisons`, `integrity`, `claims` (`.csv`), one figure |
 
 # %%
 import lib.same_numbers  # first: the same instructions on every processor
@@ -706,20 +706,37 @@ stage.table("claims", found)
 print(f"{len(found)} claims and numbers are judged; stage 5 shows them")
 
 # %% [markdown]
-# Stage 5 colours two lines of each of three sets. They are chosen by their words alone, and explained in the architecture
-# with the most accurate probe.
+# Stage 5 counts the right answers for which all three methods point at an attractor (the paper's Table 7). It colours
+# two lines of each of three sets, chosen by their words alone. The architecture with the most accurate probe comes first.
+
+# %%
+is_named = passes["method"].isin(figures.METHODS) & passes["size"].isin(both_sizes)
+right = passes[passes["is_expected"] & is_named]
+ids = [*of_model, "row_id", "sentence_idx", "seed"]
+astray = 1.0 - right.groupby(ids, sort=False)["passed"].any().rename("astray")
+found = stats.estimates(
+    astray.reset_index(),
+    of_model,
+    "astray",
+    n_bootstrap=n_bootstrap,
+    alpha=alpha,
+    seed=seed,
+)
+_ = stage.table("astray", found)
 
 # %%
 is_own = (probes["size"] == "full") & (probes["kind"] == probes["task"])
 best = {
-    task: part.loc[part["accuracy"].idxmax(), "architecture"]
+    task: part.sort_values("accuracy", ascending=False)["architecture"].unique()
     for task, part in probes[is_own].groupby("task")
 }
 names = [name for name in sets if name not in ("OntoGUM", "CoNLL")][:3]
 chosen = [
-    (name, best[task_of[name]], "full", method, at)
+    (name, architecture, size, method, at)
     for name, ats in items.lines_to_show(lines, names).items()
+    for architecture in best[task_of[name]]
     for at in ats
+    for size in both_sizes
     for method in figures.METHODS
 ]
 

@@ -38,9 +38,9 @@
 # %% [markdown] tags=["slide"]
 # ## You will see
 #
-# - lines in colour, as in the paper's Tables 1, 5 and 7;
+# - lines in colour, as in the paper's Tables 1 and 5;
 # - Table 3 (plausibility) and Table 8 (the size of the gradient);
-# - Tables 4a and 4b (consistency) and Table 6 (students);
+# - Tables 4a and 4b (consistency), Table 6 (students) and Table 7 (a right answer, and the wrong noun);
 # - Figures 1 and 2 (depth, width, heads), and the verdict on each claim.
 #
 # **You can then** say when an explanation has nothing to explain. **You need** [stage 4](04_metrics.ipynb). **Time:**
@@ -48,7 +48,7 @@
 #
 # | in | out (in this stage's output folder) |
 # |---|---|
-# | `plausibility`, `floors`, `input_consistency`, `model_consistency`, `sweep`, `examples`, `claims` (`.csv`) of stage 4 | `table_3`, `table_8`, `table_4a`, `table_4b`, `table_6`, `figure_1`, `figure_2`, `verdict_all` (`.csv`), five figures |
+# | `plausibility`, `floors`, `input_consistency`, `model_consistency`, `sweep`, `astray`, `examples`, `claims` (`.csv`) of stage 4 | `table_3`, `table_8`, `table_4a`, `table_4b`, `table_6`, `figure_1`, `figure_2`, `verdict_all` (`.csv`), seven figures |
 
 # %%
 import lib.same_numbers  # first: the same instructions on every processor
@@ -89,6 +89,7 @@ tables = {
         "input_consistency",
         "model_consistency",
         "sweep",
+        "astray",
         "examples",
         "claims",
     )
@@ -107,28 +108,40 @@ print({name: len(table) for name, table in tables.items()})
 # an attractor has the highest score. The picture shows one line of each set.
 
 # %% tags=["slide"]
-examples = tables["examples"].fillna({"role": ""})
-last = examples.groupby("dataset")["line"].transform("last")
-about = ["dataset", "line", "scheme", "expected", "says", "method", "passed"]
-shown = examples[examples["line"] == last].groupby(about, sort=False)
-lines = shown.agg(words=("word", list), scores=("score", list), marks=("role", list))
-lines = lines.reset_index()
+by_word = tables["examples"].fillna({"role": ""})
+about = ["dataset", "line", "scheme", "size", "expected", "says", "method", "passed"]
+examples = by_word.groupby(about, sort=False).agg(
+    words=("word", list), scores=("score", list), marks=("role", list)
+)
+examples = examples.reset_index()
+examples["method"] = examples["method"].map(figures.METHODS).str.partition(" (")[0]
+verdict = examples["passed"].astype(bool).map({True: "passes", False: "fails"})
+examples["label"] = examples["method"] + ": " + verdict
+looks = {
+    "marks": {
+        "cue": "cue: decides the answer",
+        "attractor": "attractor: could mislead",
+    },
+    "toward": "speaks for what the model says",
+    "digits": None,
+}
+
+full = examples.query("size == 'full'")
+best = full.groupby("dataset")["scheme"].transform("first")  # by its probe
+lines = full[full["scheme"] == best]
+is_last = lines["line"] == lines.groupby("dataset")["line"].transform("last")
+lines = lines[is_last].reset_index(drop=True)
 lines["heading"] = [
     f"{r.dataset}, line {r.line}: expected {r.expected}, the model says {r.says}"
     for r in lines.itertuples()
 ]
-verdict = lines["passed"].astype(bool).map({True: "passes", False: "fails"})
-method = lines["method"].map(figures.METHODS).str.partition(" (")[0]
-lines["label"] = method + ": " + verdict
 figure, _ = plot_words(
     lines,
-    marks={"cue": "cue: decides the answer", "attractor": "attractor: could mislead"},
-    toward="speaks for what the model says",
     title="A row passes or fails by its marked nouns, however dark other words are.",
-    digits=None,
+    **looks,
 )
 stage.figure("examples", figure, formats)
-print(len(lines), "rows of", examples.groupby(about).ngroups)
+print(len(lines), "rows of", len(examples))
 
 # %% [markdown] tags=["slide"]
 # Look at the words that are not underlined: some are the darkest of their row. The plausibility test ignores them.
@@ -276,7 +289,55 @@ of_all = table_6.query("test == 'plausibility' and column == 'all'")
 of_all.set_index(["scheme", "method", "dataset"])[["paper", "ours"]].round(3)
 
 # %% [markdown] tags=["slide"]
-# ## 6 · Figures 1 and 2: depth, width, heads
+# ## 6 · Table 7: a right answer, and the wrong noun
+#
+# In the paper's Table 7 a distilled Transformer answers correctly, and all three methods point at a noun that is not the
+# subject. One line is an anecdote, so we count: of the lines that a model answers correctly, in how many does no method
+# give its highest score to a cue?
+
+# %% tags=["slide"]
+astray = tables["astray"].merge(
+    tables["plausibility"].drop_duplicates(["dataset", "scheme", "size"])[
+        ["dataset", "scheme", "size", "learnt"]
+    ]
+)
+share = 100 * astray.loc[astray["learnt"], "estimate"]
+title = (
+    "Where a model has learnt its set, it happens in "
+    f"{share.min():.0f} to {share.max():.0f} % of its right answers"
+    if len(share)
+    else "No model has learnt a set, so nothing is said about its right answers"
+)
+figure = figures.plot_astray(astray, title)
+stage.figure("table_7", figure, formats)
+
+# %% [markdown]
+# The next picture shows one line of a model and its student: the first whose answers are the same, and of which one
+# explanation passes and the other does not.
+
+# %%
+place = ["dataset", "line", "scheme", "says"]
+two = examples.assign(passed=examples["passed"].astype(bool)).pivot_table(
+    index=[*place, "method"], columns="size", values="passed", sort=False
+)
+two = two.dropna()  # both give this answer
+differ = two[two["full"] + two["student"] == 1].reset_index()
+found = (differ if len(differ) else two.reset_index()).iloc[0]
+pair = examples[(examples[place] == found[place].to_list()).all(axis=1)]
+pair = pair.assign(
+    heading=[
+        f"{r.dataset}, line {r.line}, {r.scheme}: "
+        f"the {'model' if r.size == 'full' else 'student'} says {r.says}, "
+        f"expected is {r.expected}"
+        for r in pair.itertuples()
+    ]
+)
+title = f"Same answer: {len(differ)} of {len(two)} explanations pass in one of the two only."
+figure, _ = plot_words(pair, title=title, **looks)
+stage.figure("table_7_line", figure, formats)
+
+# %% [markdown] tags=["slide"]
+# ## 7 · Figures 1 and 2: depth, width, heads
 #
 # Claim of the paper: IG is better on deeper models, SG on shallower ones; the other settings show no clear pattern. The
 # paper prints no numbers for these figures. Each mark is one small Transformer. Figure 1 shows the natural sets, Figure 2
@@ -321,7 +382,11 @@ panels = [
     for method in ("SG", "IG")
 ]
 shown = of_figure_1[of_figure_1["dataset"].isin(natural[:2])]
-stage.figure("figure_1", figures.plot_sweep(panels, sweep_title(shown)), formats)
+if len(sweep):
+    figure = figures.plot_sweep(panels, sweep_title(shown))
+    stage.figure("figure_1", figure, formats)
+else:
+    print("This run left the sweep out: there is no figure.")
 
 # %% [markdown]
 # Figure 2, plausibility and input consistency:
@@ -340,14 +405,17 @@ panels = [
     for method in ("SG", "IG")
 ]
 title = sweep_title(of_figure_2).replace("one of the sets", "Syneval")
-stage.figure("figure_2", figures.plot_sweep(panels, title), formats)
+if len(sweep):
+    stage.figure("figure_2", figures.plot_sweep(panels, title), formats)
+else:
+    print("Nor is there this one.")
 
 # %% [markdown]
 # *Reading it.* At scale `small`, the intervals of models of different depth overlap. Hollow marks belong to models that have
-# not learnt the set, so they are no evidence about the claim. The last run at `cpu` left the sweep out: there the two
-# figures are empty, and both claims are not run.
+# not learnt the set, so they are no evidence about the claim. The last run at `cpu` left the sweep out, so there
+# the two figures are missing, and both claims are not run.
 #
-# ## 7 · Verdicts
+# ## 8 · Verdicts
 #
 # At scale `small` the next cell only counts. At scale `cpu` it shows a row for each registered claim and for each number
 # that the paper prints, decided ones first ([the results page](../../outputs/reference/lm_saliency/cpu/05_figures.ipynb),

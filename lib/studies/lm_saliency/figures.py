@@ -79,7 +79,7 @@ def plot_training(curves: pd.DataFrame, probes: pd.DataFrame, title: str) -> plt
         title: the first line.
     """
     with plt.rc_context(STYLE):
-        size = 10, 2.2 + 0.2 * len(probes)
+        size = 10, 2.5 + 0.2 * len(probes)
         figure, (left, right) = plt.subplots(1, 2, figsize=size, layout="constrained")
         for (name, size_of), curve in curves.groupby(["architecture", "size"], sort=False):
             marker, colour = _ARCHITECTURES.get(name, ("^", _GREY))
@@ -105,7 +105,7 @@ def plot_training(curves: pd.DataFrame, probes: pd.DataFrame, title: str) -> plt
         right.set(xlabel="accuracy of the probe, 95 % interval")
         right.invert_yaxis()
         bar = Line2D([], [], color="0.2", marker="|", ls="", ms=9, label="share of larger class")
-        right.legend(handles=[_HOLLOW, bar], frameon=False, loc="upper right")
+        figure.legend(handles=[_HOLLOW, bar], ncols=2, **_BELOW)
         figure.suptitle(title)
     return figure
 
@@ -206,6 +206,59 @@ def plot_consistency(
             ax.set(yticks=range(len(places)), yticklabels=[f"{a}, {b}" for a, b in places])
         axes[0].invert_yaxis()
         figure.legend(handles=[*_key_of(_LOOKS, METHODS), _HOLLOW], ncols=4, **_BELOW)
+        figure.suptitle(title)
+    return figure
+
+
+def plot_astray(
+    table: pd.DataFrame, learnt: Mapping[tuple[str, str, str], bool], title: str
+) -> plt.Figure:
+    """Right answers for which no method points at a cue, of each model and its student.
+
+    Args:
+        table: dataset, scheme, size (full, student), estimate, low, high.
+        learnt: whether a model has learnt a set, by these three names.
+        title: the first line.
+    """
+    places = list(dict.fromkeys(zip(table["dataset"], table["scheme"])))
+    looks = {"full": ("o", COLOURS[0], -0.15), "student": ("s", COLOURS[1], 0.15)}
+    with plt.rc_context(STYLE):
+        size = 7, 1.6 + 0.36 * len(places)
+        figure, ax = plt.subplots(figsize=size, layout="constrained")
+        for r in table.itertuples():
+            marker, colour, aside = looks[r.size]
+            height, is_learnt = places.index((r.dataset, r.scheme)), learnt[r[1:4]]
+            _estimate(ax, r.estimate, height + aside, r, marker, colour, is_learnt=is_learnt)
+        ax.set(yticks=range(len(places)), yticklabels=[f"{a}, {b}" for a, b in places])
+        ax.set(xlabel="share of the right answers", xlim=(-0.01, None))
+        ax.invert_yaxis()
+        names = {"full": "model", "student": "its student"}
+        keys = _key_of({name: look[:2] for name, look in looks.items()}, names)
+        figure.legend(handles=[*keys, _HOLLOW], ncols=3, **_BELOW)
+        figure.suptitle(title)
+    return figure
+
+
+def plot_astray(table: pd.DataFrame, title: str) -> plt.Figure:
+    """Right answers for which no method points at a cue, of each model and its student.
+
+    Args:
+        table: dataset, scheme, size (full, student), estimate, low, high, learnt.
+        title: the first line.
+    """
+    places = list(dict.fromkeys(zip(table["dataset"], table["scheme"])))
+    looks = {"full": ("o", COLOURS[0]), "student": ("s", COLOURS[1])}
+    with plt.rc_context(STYLE):
+        size = 8, 1.6 + 0.36 * len(places)
+        figure, ax = plt.subplots(figsize=size, layout="constrained")
+        for r in table.itertuples():
+            height = places.index((r.dataset, r.scheme)) + (0.15 if r.size == "student" else -0.15)
+            _estimate(ax, r.estimate, height, r, *looks[r.size])
+        ax.set(yticks=range(len(places)), yticklabels=[f"{a}, {b}" for a, b in places])
+        ax.set(xlabel="share of its right answers", xlim=(-0.005, None))
+        ax.invert_yaxis()
+        keys = _key_of(looks, {"full": "model", "student": "its student"})
+        figure.legend(handles=[*keys, _HOLLOW], ncols=3, **_BELOW)
         figure.suptitle(title)
     return figure
 

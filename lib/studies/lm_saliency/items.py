@@ -198,7 +198,7 @@ def words_to_show(
     first = passed[passed["training"] == 0].set_index(by_line)["passed"].sort_index()
     rows = []
     for place in places:
-        (dataset, scheme, _, method, at), one = place, shown.loc[place]
+        (dataset, scheme, size, method, at), one = place, shown.loc[place]
         line, classes = sets[dataset].loc[at], CLASSES[task_of_set(dataset)]
         roles = {i: role for role in ("cue", "attractor") for i in span_tokens(line[f"{role}s"])}
         says = int(one["probability"] > 0.5)
@@ -206,6 +206,7 @@ def words_to_show(
             "dataset": dataset,
             "line": at + 1,
             "scheme": scheme,
+            "size": size,
             "method": method,
             "expected": classes[line["tag"]],
             "says": classes[says],

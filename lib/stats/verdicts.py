@@ -28,8 +28,8 @@ def show_verdicts(
             registered are shown; of single numbers that the paper prints one line gives the counts.
 
     Returns:
-        For display: the claim in words, its quantity, what the paper has, what is found here with
-            its interval or range, the verdict and the reason; decided claims first.
+        For display: the claim in words, the verdict, what the claim says of which quantity, what is
+            found here with its interval or range, and the reason; decided claims first.
     """
     chosen = claims.set_index("id").loc[list(ids)].reset_index() if ids else claims
     if stage.is_practice:
@@ -45,18 +45,18 @@ def show_verdicts(
         told = ", ".join(f"{count:.0f} {verdict}" for verdict, count in counts.items())
         print(f"{is_number.sum()} printed numbers are in verdict_{name}.csv: {told or 'none'}")
         chosen = chosen[~is_number]
+    of = chosen["quantity"].str.replace("_", " ").where(chosen["id"].isin(statements), "") + " "
     shown = pd.DataFrame(
         {
             "claim": chosen["id"].map(statements).fillna(chosen["quantity"]),
-            "of": chosen["quantity"].where(chosen["id"].isin(statements), ""),
-            "paper": chosen["paper"],
-            "ours": chosen["ours"].map("{:.3g}".format),
-            "from, to": [
-                f"{row.low:.3g}, {row.high:.3g}" if pd.notna(row.low) else ""
+            "verdict": chosen["verdict"],
+            "it says": (of + chosen["paper"].fillna("").astype(str)).str.strip(),
+            "ours": [
+                ("" if pd.isna(row.ours) else f"{row.ours:.3g}")
+                + ("" if pd.isna(row.low) else f" ({row.low:.3g} to {row.high:.3g})")
                 for row in chosen.itertuples()
             ],
-            "verdict": chosen["verdict"],
             "why": chosen["why"].fillna(""),
         }
     )
-    return shown.replace("nan", "").reset_index(drop=True)
+    return shown.reset_index(drop=True)

@@ -46,9 +46,9 @@ def test_decided_claims_come_first_and_numbers_are_counted(
     cpu = stage("cpu")
     shown = show_verdicts(cpu, CLAIMS, registered, "all")  # type: ignore[arg-type]
     assert shown is not None and shown["claim"].tolist() == ["claim c", "claim b", "claim a"]
-    assert list(shown) == ["claim", "of", "paper", "ours", "from, to", "verdict", "why"]
-    assert shown["ours"].tolist() == ["0.25", "0.5", "0.123"]
-    assert shown["from, to"].tolist() == ["0.2, 0.3", "", "0.1, 0.2"]
+    assert list(shown) == ["claim", "verdict", "it says", "ours", "why"]
+    assert shown["ours"].tolist() == ["0.25 (0.2 to 0.3)", "0.5", "0.123 (0.1 to 0.2)"]
+    assert shown["it says"].tolist() == ["q > 0"] * 3
     assert shown["why"].tolist() == ["", "", "open"] and shown.index.tolist() == [0, 1, 2]
     assert capsys.readouterr().out == (
         "2 printed numbers are in verdict_all.csv: 1 holds, 1 fails\n"

@@ -13,6 +13,8 @@ run, where there is one.
 
 from __future__ import annotations
 
+import lib.same_numbers  # first: the same instructions on every processor
+
 import json
 import os
 import re
@@ -46,12 +48,14 @@ from lib.core.notebooks import (
 from lib.core.parameters import notebook_parameters, read_params
 from lib.core.paths import ROOT, reference_dir
 from lib.core.pictures import save_png
-from lib.plots import COLOURS, STYLE
+from lib.plots import COLOURS, SCHEME_NAMES, STYLE
+from lib.plots.panels import DATASET_NAMES
 
 SCALE = "cpu"
 FIGURES = "05_figures"
 MOST_ROWS, MOST_FOLDED = 12, 120
 TABLES = ROOT / "tools" / "tables.yaml"
+VALUES = {"dataset": DATASET_NAMES, "scheme": SCHEME_NAMES}  # codes, by the column
 _POINTER = re.compile(r"Its \w+ and verdicts\s+are\s+on\s+\[the results page\]\([^)]*\)\.")
 _COURSE = re.compile(r"\*\*You can then\*\* .*?\n\n", re.S)  # for who works through the notebook
 _LINK = re.compile(r"(\]\()(?!https?://|#|mailto:)([^)#\s]+)")
@@ -221,7 +225,7 @@ def preview(file: Path, study: str, words: Mapping[str, Any]) -> str:
         raise TouchstoneError(
             f"{study}/{stage}/{file.stem} has a column {nameless[0]!r}; name it in tools/tables.yaml"
         )
-    shown = table[said.get("shown", list(table))]
+    shown = table[said.get("shown", list(table))].replace(VALUES)
     about = f"{said['about']} ([`{file.stem}.csv`]({stage}/{file.name})"
     if shown.shape[1] < table.shape[1]:
         left_out = ", ".join(names[column] for column in table if column not in shown)

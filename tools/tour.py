@@ -10,6 +10,8 @@ shows, it is copied as it is committed. What was drawn and what was copied is pr
 
 from __future__ import annotations
 
+import lib.same_numbers  # first: the same instructions on every processor
+
 import os
 import shutil
 import sys

@@ -22,7 +22,7 @@ from ...core.stage import hold
 from ...doors.card import SCHEMA
 from ...metrics.agreement import rank_correlation
 from ...models.text_model import TextModel
-from .explainers import ask
+from .explainers import FLOORS, ask
 from .models import read_model
 from .truths import score_items, score_on_other, telling_items
 
@@ -47,14 +47,18 @@ _MODEL_OF_DELETION = "gender"
 def run_with(explainer: str, settings: Mapping[str, Any]) -> Path:
     """Run the assay's notebooks with one more explainer; returns the run's folder.
 
+    A rule of `FLOORS` is asked in every run, and is no more.
     Items and models of an earlier card are used again. Progress is printed, as by `touchstone run`.
 
     Raises:
         TouchstoneError: there is no such explainer, or a stage failed.
     """
     defaults = {job.stage: job.all for job in plan_jobs("assay", "small")}
-    explainers = defaults["03_attribution"]["explainers"] | {explainer: dict(settings)}
-    families = {explainer: "yours"} | defaults["04_metrics"]["families"]
+    explainers = defaults["03_attribution"]["explainers"]
+    families = defaults["04_metrics"]["families"]
+    if explainer not in FLOORS:
+        explainers = explainers | {explainer: dict(settings)}
+        families = {explainer: "yours"} | families
     given = {"scale": SCALE, "explainers": explainers, "families": families}
     folder = outputs_root() / "assay" / SCALE
     jobs = [

@@ -172,6 +172,15 @@ def test_an_unknown_explainer_is_refused_before_anything_runs(small_outputs: Pat
     assert not (small_outputs / "assay").exists()
 
 
+def test_a_rule_has_a_card_of_the_run_as_it_is(small_outputs: Path, monkeypatch: Any) -> None:
+    asked: list[dict[str, Any]] = []
+    monkeypatch.setattr(cards, "run_jobs", lambda jobs: asked.extend(job.all for job in jobs))
+    for name in ("Even", "mine:by_place"):
+        run_with(name, {})
+    of_rule, of_function = (job["explainers"] for job in asked if "explainers" in job)
+    assert set(of_function) - set(of_rule) == {"mine:by_place"} and "Even" not in of_rule
+
+
 def hand_in(folder: Path, run: Path, **about: Any) -> None:
     items = telling_items(pd.read_parquet(run / "02_training" / "truths.parquet"))
     folder.mkdir(parents=True)

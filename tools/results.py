@@ -177,7 +177,7 @@ def tables_page(study: str, stage: str) -> str:
             headings = re.findall(r"^#+ (.*)$", cell.source, flags=re.M)
             heading = headings[-1] if headings else heading
             if not parts:
-                parts = [f"# {headings[0]}: the tables at scale {SCALE}"]
+                parts = [f"# {headings[0].removesuffix('?')}: the tables at scale {SCALE}"]
             continue
         for kind, name in re.findall(r"stage\.(table|figure)\(\s*\"(\w+)\"", cell.source):
             file = folder / f"{name}.{'csv' if kind == 'table' else 'png'}"

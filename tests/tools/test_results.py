@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
+from typing import Any
 
 import nbformat
+import pandas as pd
 import pytest
 import results
+import yaml
 
+from lib.core.errors import TouchstoneError
 from lib.core.paths import ROOT, reference_dir
 
 STUDIES = results.published()
@@ -50,6 +55,45 @@ def test_the_pages_of_tables_show_the_committed_tables(study: str) -> None:
         path.name: text for path, text in pages.items()
     }, "run `make results`"
     assert pages[reference_dir(study, "cpu") / "04_metrics.md"].count("\n## ") >= 5
+
+
+WORDS = yaml.safe_load(results.TABLES.read_text())
+
+
+@pytest.mark.parametrize("study", STUDIES)
+def test_a_table_has_a_sentence_and_each_column_its_own_words(study: str) -> None:
+    for stage, tables in WORDS[study].items():
+        for name, said in tables.items():
+            assert said["about"].endswith(".") and len(said["about"].split()) <= 50, name
+            file = reference_dir(study, "cpu") / stage / f"{name}.csv"
+            if file.is_file():
+                raw = list(pd.read_csv(file, nrows=0))
+                words = [(WORDS["columns"] | said.get("columns", {}))[column] for column in raw]
+                assert len(set(words)) == len(raw) and "_" not in "".join(words), name
+                assert len(said.get("shown", raw)) <= 10, name
+
+
+def test_a_table_without_words_is_refused_by_its_name(tmp_path: Path) -> None:
+    file = tmp_path / "04_metrics" / "mine.csv"
+    file.parent.mkdir()
+    pd.DataFrame({"method": ["LIME"], "mine": [1.0]}).to_csv(file, index=False)
+    words: dict[str, Any] = {"columns": {"method": "method"}, "geco": {}}
+    with pytest.raises(TouchstoneError, match="says nothing of geco/04_metrics/mine"):
+        results.preview(file, "geco", words)
+    words["geco"] = {"04_metrics": {"mine": {"about": "Mine."}}}
+    with pytest.raises(TouchstoneError, match="geco/04_metrics/mine has a column 'mine'"):
+        results.preview(file, "geco", words)
+
+
+def test_a_long_table_is_folded_and_its_codes_are_words(tmp_path: Path) -> None:
+    file = tmp_path / "04_metrics" / "mine.csv"
+    file.parent.mkdir()
+    pd.DataFrame({"dataset": ["D_A"] * 130, "n": range(130)}).to_csv(file, index=False)
+    about = {"about": "Mine.", "columns": {"n": "texts"}}
+    words = {"columns": {"dataset": "data set"}, "geco": {"04_metrics": {"mine": about}}}
+    page = results.preview(file, "geco", words)
+    assert "<summary>120 of 130 rows</summary>" in page and page.count("\n| ") == 2 + 120
+    assert "| data set | texts |" in page and "| all gendered words (D_A) | 119 |" in page
 
 
 @pytest.mark.parametrize("study", STUDIES)

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from ...attribution import resolve_method
 from ...core.jobs import Job
 from ...core.seeds import set_up
@@ -93,9 +95,10 @@ def _word_passes(name: str, settings: Mapping[str, Any], n_words: int) -> float:
     """
     known = {**resolve_method(name).defaults, **settings}
     n = known.get("n_samples", known.get("n_steps", 1))
+    most = known.get("max_evals") or np.inf
     removing = {
         "Occlusion": n_words,
-        "Partition SHAP": 4 / 3 * n_words**2,  # of word pieces, which are more
+        "Partition SHAP": min(most, 4 / 3 * n_words**2),  # of word pieces, which are more
         "Shapley sampling": n * n_words,
         "LIME": n,
         "Kernel SHAP": n,

@@ -217,14 +217,13 @@ def preview(file: Path, study: str, words: Mapping[str, Any]) -> str:
     """
     table = pd.read_csv(file)
     stage = file.parent.name
+    where = f"{study}/{stage}/{file.stem}"
     said = words[study].get(stage, {}).get(file.stem)
     if said is None:
-        raise TouchstoneError(f"tools/tables.yaml says nothing of {study}/{stage}/{file.stem}")
+        raise TouchstoneError(f"tools/tables.yaml says nothing of {where}")
     names = words["columns"] | said.get("columns", {})
     if nameless := [column for column in table if column not in names]:
-        raise TouchstoneError(
-            f"{study}/{stage}/{file.stem} has a column {nameless[0]!r}; name it in tools/tables.yaml"
-        )
+        raise TouchstoneError(f"{where} has a column {nameless[0]!r}; name it in tools/tables.yaml")
     shown = table[said.get("shown", list(table))].replace(VALUES)
     about = f"{said['about']} ([`{file.stem}.csv`]({stage}/{file.name})"
     if shown.shape[1] < table.shape[1]:

@@ -210,35 +210,6 @@ def plot_consistency(
     return figure
 
 
-def plot_astray(
-    table: pd.DataFrame, learnt: Mapping[tuple[str, str, str], bool], title: str
-) -> plt.Figure:
-    """Right answers for which no method points at a cue, of each model and its student.
-
-    Args:
-        table: dataset, scheme, size (full, student), estimate, low, high.
-        learnt: whether a model has learnt a set, by these three names.
-        title: the first line.
-    """
-    places = list(dict.fromkeys(zip(table["dataset"], table["scheme"])))
-    looks = {"full": ("o", COLOURS[0], -0.15), "student": ("s", COLOURS[1], 0.15)}
-    with plt.rc_context(STYLE):
-        size = 7, 1.6 + 0.36 * len(places)
-        figure, ax = plt.subplots(figsize=size, layout="constrained")
-        for r in table.itertuples():
-            marker, colour, aside = looks[r.size]
-            height, is_learnt = places.index((r.dataset, r.scheme)), learnt[r[1:4]]
-            _estimate(ax, r.estimate, height + aside, r, marker, colour, is_learnt=is_learnt)
-        ax.set(yticks=range(len(places)), yticklabels=[f"{a}, {b}" for a, b in places])
-        ax.set(xlabel="share of the right answers", xlim=(-0.01, None))
-        ax.invert_yaxis()
-        names = {"full": "model", "student": "its student"}
-        keys = _key_of({name: look[:2] for name, look in looks.items()}, names)
-        figure.legend(handles=[*keys, _HOLLOW], ncols=3, **_BELOW)
-        figure.suptitle(title)
-    return figure
-
-
 def plot_astray(table: pd.DataFrame, title: str) -> plt.Figure:
     """Right answers for which no method points at a cue, of each model and its student.
 

@@ -11,6 +11,7 @@ from lib.studies.lm_saliency.figures import (
     METHODS,
     names_of_settings,
     plausibility_title,
+    plot_astray,
     plot_consistency,
     plot_plausibility,
     plot_sets,
@@ -124,3 +125,14 @@ def test_cues_and_attractors_keep_their_bars_whatever_their_order() -> None:
     cues, attractors = figure.axes[1].containers
     assert [bars[0].get_height() for bars in (cues, attractors)] == [0.2, 0.6]
     assert key(figure)[2].startswith("last cue") and key(figure)[3].startswith("last attractor")
+
+
+def test_a_student_has_its_own_mark_and_is_hollow_where_it_has_not_learnt() -> None:
+    rows = [("EWT", "LSTM", "full", 0.1, True), ("EWT", "LSTM", "student", 0.2, False)]
+    columns = ["dataset", "scheme", "size", "estimate", "learnt"]
+    table = pd.DataFrame(rows, columns=columns)
+    ax = plot_astray(table.assign(low=0.0, high=0.3), "title").axes[0]
+    marks = [line for line in ax.lines if len(line.get_xdata()) == 1]
+    assert [line.get_xdata()[0] for line in marks] == [0.1, 0.2]
+    assert [line.get_markerfacecolor() == "white" for line in marks] == [False, True]
+    assert len({line.get_marker() for line in marks}) == 2

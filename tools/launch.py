@@ -128,15 +128,16 @@ def table() -> str:
         elsewhere = f"[Colab]({colab(source)}) · [Binder]({binder(source)})"
         return f"[{name}](../{page})<br>{elsewhere}"
 
-    lines = ["| study | 01 | 02 | 03 | 04 | 05 | appendices |", "|---|---|---|---|---|---|---|"]
+    lines = ["| study | 01 | 02 | 03 | 04 | 05 |", "|---|---|---|---|---|---|"]
+    below = []
     for study in find_studies():
         found = find_notebooks(study)
         cells = [cell(path) for path in found if not path.stem.startswith(APPENDIX)]
-        more = "<br>".join(cell(path) for path in found if path.stem.startswith(APPENDIX))
-        lines.append(
-            f"| {' | '.join([f'[{study}](../notebooks/{study}/README.md)', *cells, more])} |"
-        )
-    return "\n".join([f"The first one: {cell(FIRST).replace('<br>', ' · ')}", "", *lines])
+        more = [cell(path) for path in found if path.stem.startswith(APPENDIX)]
+        below += [f"- an appendix of {study}: {one.replace('<br>', ' · ')}" for one in more]
+        lines.append(f"| {' | '.join([f'[{study}](../notebooks/{study}/README.md)', *cells])} |")
+    first = f"The first one: {cell(FIRST).replace('<br>', ' · ')}"
+    return "\n".join([first, "", *lines, "", *below])
 
 
 def renewed(text: str, links: str) -> str:

@@ -169,7 +169,7 @@ def table_of(recipe: str) -> str:
         places = digits[value] if isinstance(digits, dict) else digits
         number = _short(row[value], places)
         if plan.get("interval"):
-            number += f" [{_short(row['low'], places)}, {_short(row['high'], places)}]"
+            number += f" [{_short(row['low'], places)},&nbsp;{_short(row['high'], places)}]"
         return number
 
     order = plan.get("order") or {key: key for key in rows["key"].unique()}

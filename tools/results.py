@@ -48,14 +48,23 @@ from lib.core.notebooks import (
 from lib.core.parameters import notebook_parameters, read_params
 from lib.core.paths import ROOT, reference_dir
 from lib.core.pictures import save_png
-from lib.plots import COLOURS, SCHEME_NAMES, STYLE
+from lib.plots import COLOURS, FORM_NAMES, SCHEME_NAMES, STYLE, method_label
 from lib.plots.panels import DATASET_NAMES
 
 SCALE = "cpu"
 FIGURES = "05_figures"
 MOST_ROWS, MOST_FOLDED = 12, 120
 TABLES = ROOT / "tools" / "tables.yaml"
-VALUES = {"dataset": DATASET_NAMES, "scheme": SCHEME_NAMES}  # codes, by the column
+# Codes, by the column.
+VALUES: dict[str, Mapping[str, str]] = {
+    "dataset": DATASET_NAMES,
+    "scheme": SCHEME_NAMES,
+    "model": SCHEME_NAMES,
+    "method": {"InputXGradient": method_label("InputXGradient")},
+    "class": FORM_NAMES,
+    "target": FORM_NAMES,
+    "predicted": FORM_NAMES,
+}
 _POINTER = re.compile(r"Its \w+ and verdicts\s+are\s+on\s+\[the results page\]\([^)]*\)\.")
 _COURSE = re.compile(r"\*\*You can then\*\* .*?\n\n", re.S)  # for who works through the notebook
 _LINK = re.compile(r"(\]\()(?!https?://|#|mailto:)([^)#\s]+)")
@@ -198,7 +207,9 @@ def tables_page(study: str, stage: str) -> str:
         "notebook, the claims in [claims.csv](04_metrics/claims.csv). Figures and verdicts are on "
         "[the results page](05_figures.ipynb). This page is made by `make results`."
     )
-    parts.insert(1, about + note_of(study))
+    note = note_of(study)
+    is_about = any(f"`{file.stem}`" in note for file in shown)
+    parts.insert(1, about + (note if is_about else ""))
     return "\n\n".join(parts) + "\n"
 
 
@@ -227,10 +238,10 @@ def preview(file: Path, study: str, words: Mapping[str, Any]) -> str:
     shown = table[said.get("shown", list(table))].replace(VALUES)
     about = f"{said['about']} ([`{file.stem}.csv`]({stage}/{file.name})"
     if shown.shape[1] < table.shape[1]:
-        left_out = ", ".join(names[column] for column in table if column not in shown)
+        left_out = "; ".join(names[column] for column in table if column not in shown)
         about += f", also with {left_out}"
     if table.empty:
-        return f"{about}) It has no rows in this run."
+        return f"{about}). It has no rows in this run."
     head = shown.head(MOST_FOLDED)
     lines = [[names[column] for column in head], ["---"] * head.shape[1]]
     lines += [list(map(_cell, row)) for row in head.itertuples(index=False)]
@@ -286,9 +297,9 @@ THUMBNAILS = {
     "implicit_bias": (
         "swapped pronouns: closer to even (< 0)",
         {
-            "than placebo, nouns": _CHANGE.format("held out", "placebo", "{}"),
-            "than placebo, Winogender": _CHANGE.format("winogender", "placebo", "{}"),
-            "than even placebo, nouns": _CHANGE.format("held out", "even placebo", "{}"),
+            "than unswapped texts": _CHANGE.format("held out", "placebo", "{}"),
+            "the same, other test set": _CHANGE.format("winogender", "placebo", "{}"),
+            "than even, unswapped texts": _CHANGE.format("held out", "even placebo", "{}"),
         },
         ("difference", "low", "high"),
         "lines: 95 % intervals",

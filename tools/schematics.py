@@ -225,7 +225,7 @@ def floor() -> Drawing:
 def stages() -> Drawing:
     """The stages of geco, units and files of its third."""
     names = [path.stem for path in find_notebooks("geco") if not path.stem.startswith(APPENDIX)]
-    units = [f"D_A \N{MIDDLE DOT} CEf \N{MIDDLE DOT} {name}" for name in ("LIME", "Saliency")]
+    units = [f"one model \N{MIDDLE DOT} {name}" for name in ("LIME", "Saliency")]
     return methods.draw_stages(names, units, ("explanations.parquet", "overview.csv"))
 
 

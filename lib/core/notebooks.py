@@ -20,7 +20,7 @@ from .paths import ROOT
 
 if TYPE_CHECKING:  # nbformat takes up to two seconds to import, and no kernel needs it
     from nbformat import NotebookNode
-    from pandas import DataFrame
+    from pandas import DataFrame, Series
 
 APPENDIX = "appendix_"  # begins the name of a notebook that is no stage
 _READS = re.compile(r"\.(?:input|note)\(\s*\"(\w+)\"")
@@ -193,6 +193,8 @@ def show_table(table: "DataFrame", columns: Mapping[str, str], rows: int = 12) -
 def in_words(table: "DataFrame", names: Mapping[str, str], rows: int = 12) -> "DataFrame":
     """Some columns of a table under names in words; the first one names the rows.
 
+    Whole numbers have no decimals, and the other numbers of a column all have as many.
+
     Args:
         table: any table.
         names: what is shown, in order: the name in words by column.
@@ -208,7 +210,27 @@ def in_words(table: "DataFrame", names: Mapping[str, str], rows: int = 12) -> "D
     shown = shown.set_index(first).rename_axis(index=None, columns=first)
     for name in shown.select_dtypes(bool):
         shown[name] = shown[name].map({True: "yes", False: "no"})
+    for name in shown.select_dtypes("float"):
+        shown[name] = _alike(shown[name])
     return shown.astype(object).where(shown.notna(), "")
+
+
+def _alike(numbers: "Series") -> "Series":
+    """Numbers as text with as many decimals each, four digits in all; missing ones stay.
+
+    >>> import pandas as pd
+    >>> parts = [0.5, 0.945, -0.0001], [2.0, 50.0], [387.998]
+    >>> [_alike(pd.Series(part)).tolist() for part in parts]
+    [['0.500', '0.945', '0.000'], ['2', '50'], ['388.0']]
+    """
+    known = numbers.dropna()
+    largest = known.abs().max() if len(known) else 0
+    most = next((n for n, limit in ((3, 10), (2, 100), (1, 1000)) if largest < limit), 0)
+    digits = next(
+        n for n in range(most + 1) if n == most or (known.round(3) == known.round(n)).all()
+    )
+    rounded = numbers.round(digits) + 0.0  # no signed zero
+    return rounded.map(f"{{:.{digits}f}}".format).where(numbers.notna())
 
 
 def _set_cell_ids(notebook: "NotebookNode") -> None:

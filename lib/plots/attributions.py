@@ -242,7 +242,7 @@ def plot_performance(table: pd.DataFrame) -> Plotted:
             sharex=True,
             squeeze=False,
             layout="constrained",
-            figsize=(5.4 * n_columns, 0.3 * sum(heights) + 0.4 * n_rows + 1),
+            figsize=(5.4 * n_columns, 0.4 * sum(heights) + 0.4 * n_rows + 1),
             height_ratios=heights,
         )
         for ax, dataset in zip(axes.flat, datasets):
@@ -259,7 +259,7 @@ def plot_performance(table: pd.DataFrame) -> Plotted:
             draw_dots(ax, hard, "accuracy", y + 0.18, "s", "0.45", hollow=True)
             ax.set(
                 yticks=y,
-                yticklabels=[scheme_label(name, 40) for name in models["scheme"]],
+                yticklabels=[scheme_label(name, 20) for name in models["scheme"]],
                 title=dataset_label(dataset),
                 ylim=(len(models) - 0.5, -0.5),
             )
@@ -322,7 +322,8 @@ def plot_example(table: pd.DataFrame) -> Plotted:
             loc="outside upper center",
             ncols=2,
             frameon=False,
-            title=f"{' '.join(words['word'])}: each word's share of the attribution",
+            title=f"\N{LEFT DOUBLE QUOTATION MARK}{_sentence(words['word'])}"
+            "\N{RIGHT DOUBLE QUOTATION MARK}: each word's share of the attribution",
             title_fontsize=11,
         )
     plotted = table.pivot_table(
@@ -330,6 +331,11 @@ def plot_example(table: pd.DataFrame) -> Plotted:
     )
     names = {position: f"{position} {w}" for position, w in zip(words["position"], words["word"])}
     return figure, plotted.rename(columns=names).reset_index()
+
+
+def _sentence(words: pd.Series) -> str:
+    """Words as a sentence, without the blank before its full stop."""
+    return " ".join(words).replace(" .", ".")
 
 
 def _draw_shares(ax: plt.Axes, part: pd.DataFrame, words: pd.DataFrame) -> None:

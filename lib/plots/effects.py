@@ -19,7 +19,7 @@ from matplotlib.patches import Patch
 from .style import COLOURS, STYLE, Plotted
 
 # on a screen; `Stage.figure` saves with 150 dots an inch
-_SCREEN = {**STYLE, "figure.dpi": 75}
+_SCREEN = {**STYLE, "figure.dpi": 95}
 _TITLES = {"L2": "whole effect (L2)", "cosine": "direction (cosine)", "normdiff": "size (normdiff)"}
 _FAMILY: dict[str, dict[str, Any]] = {
     "paper": {"marker": "o", "color": COLOURS[0], "linestyle": ""},
@@ -82,7 +82,11 @@ def plot_errors(table: pd.DataFrame, ceilings: pd.DataFrame) -> Plotted:
             (dataset, model), metric = panels[row], metrics[column]
             head = ", ".join(panels[row][name] for name in differ)
             measured = table[table["metric"] == metric]
-            _draw_errors(ax, _rows_of(measured, dataset, model), names)
+            rows = _rows_of(measured, dataset, model)
+            _draw_errors(ax, rows, names)
+            for y in (y for y, name in enumerate(names) if name not in set(rows["explainer"])):
+                told = {"transform": ax.get_yaxis_transform(), "va": "center", "color": "0.45"}
+                ax.text(0.03, y, "not run", fontsize=7, **told)
             _draw_ceiling(ax, _rows_of(ceilings, dataset, model).set_index("metric"), metric)
             ax.set_title(f"{head}{colon}{_TITLES.get(metric, metric)}")
             ax.set_xlim(0, 1.05 * measured[["error", "high"]].max().max())

@@ -158,13 +158,19 @@ def plot_planted(table: pd.DataFrame) -> Plotted:
         ]
         draw_dots(ax, table, "estimate", np.arange(len(table), dtype=float), "o", COLOURS[0])
         ax.axvline(table["even"].mean(), color="0.45", linestyle=":")
-        ax.text(table["even"].mean() + 0.01, -0.3, "equal scores on all words", fontsize=9)
+        ax.text(
+            table["even"].mean() + 0.01,
+            len(table) - 0.6,
+            "equal scores on all words",
+            fontsize=9,
+            va="bottom",
+        )
         ax.set(yticks=range(len(table)), yticklabels=names, ylim=(len(table) - 0.5, -0.5))
         ax.set(xlim=(0, 1.03), xlabel="share of the attribution on the planted word")
         methods = table[table["method"] != "Uniform random"]
         ax.set_title(
             f"{(methods['high'] < 0.9).sum()} of {len(methods)} methods put more than a tenth "
-            "of it on other words",
+            "of the attribution on other words",
             loc="left",
         )
     return figure, table

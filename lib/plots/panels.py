@@ -93,14 +93,16 @@ def panel_grid(
             sharey=True,
             squeeze=False,
             layout="constrained",
-            figsize=(1.5 * len(schemes) + 2.4, len(datasets) * (0.27 * len(methods) + 0.4) + 1.6),
+            figsize=(1.2 * len(schemes) + 2.2, len(datasets) * (0.27 * len(methods) + 0.4) + 1.6),
         )
         panels = []
         for (row, column), ax in np.ndenumerate(axes):
             dataset, scheme = datasets[row], schemes[column]
             part = table[(table["dataset"] == dataset) & (table["scheme"] == scheme)]
             is_below = bool(part["below_first_pronoun"].any())
-            ax.set_title((scheme_label(scheme) if row == 0 else "") + is_below * f" {_DAGGER}")
+            ax.set_title((scheme_label(scheme, 14) + is_below * f" {_DAGGER}") if row == 0 else "")
+            if is_below and row:
+                ax.set_title(f"{_DAGGER} below the rule", fontsize=8)
             ax.set_facecolor("0.93" if is_below else "white")
             ax.set_yticks(range(len(methods)), [method_label(name) for name in methods])
             ax.set_ylim(len(methods) - 0.4, -0.6)
@@ -176,7 +178,7 @@ def scheme_label(scheme: str, width: int = 18) -> str:
     """
     name = SCHEME_NAMES.get(scheme, scheme)
     code = f" ({scheme})" if scheme in SCHEME_NAMES and scheme != NO_MODEL else ""
-    return fill(name + code, width)
+    return fill(name + code, width, break_on_hyphens=False)
 
 
 def dataset_label(dataset: str) -> str:
@@ -241,8 +243,8 @@ def method_grid(table: pd.DataFrame, value: str, dataset: str, digits: int = 2) 
         index=known_first(part["method"].unique(), METHOD_ORDER),
         columns=known_first(part["scheme"].unique(), SCHEME_ORDER),
     )
-    grid = grid.rename(index=method_label, columns=SCHEME_NAMES).rename_axis(columns=None)
-    return grid.round(digits).astype(object).fillna("")
+    grid = grid.rename(index=method_label, columns=SCHEME_NAMES)
+    return grid.round(digits).astype(object).fillna("").rename_axis(index=None, columns="method")
 
 
 def known_first(names: Sequence[str], order: Sequence[str]) -> list[str]:

@@ -129,6 +129,7 @@ def draw_causal_graph(concepts: Sequence[str]) -> Drawing:
     for name, (left, width) in nodes.items():
         sheet.box(left, middle - 14, width, 28, name, head=True)
     sheet.box(202, middle - 66, 30, 28, "V", head=True)
+    sheet.text(240, middle - 52, "all else")
     sheet.arrow((217, middle - 38), (217, middle - 15))
     for start, end in ((232, 263), (308, 339), (370, 396)):
         sheet.arrow((start, middle), (end, middle))

@@ -185,7 +185,8 @@ def _draw_legend(
 ) -> None:
     """What colours, underlines and numbers mean, wrapped."""
     looks: list[tuple[str, np.ndarray, int | None, str]] = []
-    looks += [("orange", _TOWARD, None, f"{toward} (darkest: the largest of its row)")]
+    of_orange = f"{toward} (darkest: largest of its row)"
+    looks += [("orange", _TOWARD, None, of_orange)] * bool(scores.notna().any())
     looks += [("violet", _AWAY, None, "the opposite")] * bool((scores < 0).any())
     looks += [("word", _WHITE, i, meaning) for i, meaning in enumerate(marks.values())]
     looks += [("+0.5", _WHITE, None, "a word's score")] * (digits is not None)

@@ -9,6 +9,7 @@ from .claims import VERDICTS, read_claims
 
 # The two that decide, the two that do not, and what this run could not ask.
 _ORDER = ("holds", "fails", "partly", "undecided", "not run")
+_WORDS = {"MA": "mass accuracy", "RMA": "relative mass accuracy"}  # quantities that are codes
 assert set(_ORDER) == set(VERDICTS)
 
 
@@ -45,7 +46,8 @@ def show_verdicts(
         told = ", ".join(f"{count:.0f} {verdict}" for verdict, count in counts.items())
         print(f"{is_number.sum()} printed numbers are in verdict_{name}.csv: {told or 'none'}")
         chosen = chosen[~is_number]
-    of = chosen["quantity"].str.replace("_", " ").where(chosen["id"].isin(statements), "") + " "
+    of = chosen["quantity"].replace(_WORDS).str.replace("_", " ")
+    of = of.where(chosen["id"].isin(statements), "") + " "
     shown = pd.DataFrame(
         {
             "claim": chosen["id"].map(statements).fillna(chosen["quantity"]),

@@ -376,7 +376,8 @@ _ = stage.table("items_shown", plotted[["label", "word", "mark"]])
 # %%
 columns = ["truth", "items", "clusters", "words", "altered texts"]
 counts = stage.table("counts", items.count_items(asked, altered), digits=1)
-show_table(counts, dict(zip(columns, columns)) | {"words": "words a text"})
+named = counts.replace("mask", "altered words")
+show_table(named, dict(zip(columns, columns)) | {"words": "words a text"})
 
 # %% [markdown]
 # Nearly all altered texts belong to *noun*. *Planted* needs no altered texts, because the rule gives the right answer.

@@ -66,6 +66,7 @@ from lib.core.seeds import set_up
 from lib.core.stage import open_stage
 from lib.core.units import Units
 from lib.studies.assay import answers, models, number_model
+from lib.studies.assay.figures import SHORT_NAMES
 from lib.studies.assay.stage_figures import plot_steps, plot_two_trainings
 from lib.studies.assay.trainings import Trainings
 from lib.studies.assay.truths import items_to_answer
@@ -229,7 +230,7 @@ show_table(shown, {"model": "model", "training": "run"} | dict(zip(names, names)
 #
 # **Swap.** We swap words to the other form of their sentence, one after the other, in every order. The effect of a word
 # is the change that it makes, averaged over the orders: its Shapley value. In the figure *She loves* adds .5 if it is
-# swapped first and .4 if it is swapped second, so its effect is .45. The figure calls the swapped words *players*.
+# swapped first and .4 if it is swapped second, so its effect is .45.
 
 # %%
 both = ["cue exchanged", "attractor exchanged"]
@@ -255,7 +256,7 @@ columns = {"truth": "truth", "model": "model", "items": "items"}
 for run, end in (("run 1", "_x"), ("run 2", "_y")):
     columns |= {f"that_tell{end}": f"usable, {run}"}
     columns |= {f"mean_size{end}": f"mean size, {run}"}
-show_table(both, columns)
+show_table(both.replace("mask", SHORT_NAMES["mask"]), columns)
 
 # %% [markdown]
 # Nearly all items can be used. The exceptions are the two rules that the single attention layer has not learnt.
@@ -311,7 +312,8 @@ plt.show()
 # %% tags=["nbval-ignore-output"]
 plotted = stage.table("two_trainings", plotted, digits=2)
 columns = {"truth": "truth", "n": "words or edits"}
-show_table(plotted, columns | {"rank_correlation": "rank correlation"})
+columns |= {"rank_correlation": "rank correlation"}
+show_table(plotted.replace(SHORT_NAMES), columns)
 
 # %% [markdown] tags=["slide"]
 # For swapped words the two runs agree: the points rise together. For nouns they agree less. Six edits are too few to tell.

@@ -71,7 +71,7 @@ from lib.studies.assay import edit_scores as by_edit
 from lib.studies.assay import explainers as who
 from lib.studies.assay import truths as by_truth
 from lib.studies.assay.deleting import Deletions
-from lib.studies.assay.figures import plot_whole
+from lib.studies.assay.figures import SHORT_NAMES, plot_whole
 from lib.studies.assay.stage_figures import plot_budgets, plot_scale
 
 # %% [markdown]
@@ -353,7 +353,8 @@ skills = by_edit.skill(tested, spared)
 edits = stage.table("edits", by_edit.edit_table(skills, other, **how), digits=2)
 columns = {"explainer": "explainer", "role": "role", "rank_correlation": "order"}
 columns |= {"of_another_model": "order, other run", "skill": "skill"}
-named = edits.assign(explainer=edits["explainer"].replace("Zero", "nothing changes"))
+named = edits.assign(**edits.select_dtypes("float") + 0.0)  # no signed zero
+named["explainer"] = named["explainer"].replace("Zero", "nothing changes")
 show_table(named, columns | {"low": "from", "high": "to"}, rows=9)
 
 # %% [markdown]
@@ -417,7 +418,7 @@ agreement["half_width"] = (agreement["high"] - agreement["low"]) / 2
 shown = stage.table("agreement", agreement, digits=2)
 shown = shown[shown["left"] != shown["right"]]
 columns = {"left": "one truth", "right": "another", "tau": "rank correlation"}
-show_table(shown, columns | {"low": "from", "high": "to"})
+show_table(shown.replace(SHORT_NAMES), columns | {"low": "from", "high": "to"})
 
 # %% [markdown]
 # Each interval is at least .7 wide, too wide to call two truths different.
@@ -484,7 +485,9 @@ table = stage.table("claims", pd.DataFrame(rows))
 of_claims = pd.concat(parts, ignore_index=True)
 _ = stage.table("contrasts", of_claims.drop(columns="models", errors="ignore"))
 assert decides or not table["verdict"].isin(["holds", "fails"]).any()
-print(table["verdict"].value_counts().to_string())
+n_of = table["verdict"].value_counts()
+told = ", ".join(f"{n} {verdict}" for verdict, n in n_of.items())
+print(f"Verdicts on {len(table)} claims: {told}.")
 
 # %% [markdown]
 # ### Controls

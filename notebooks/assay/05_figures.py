@@ -67,7 +67,7 @@ from lib.core.notebooks import show_table
 from lib.core.paths import material
 from lib.core.stage import open_stage
 from lib.stats import show_verdicts
-from lib.studies.assay.figures import PANELS, plot_agreement, plot_whole
+from lib.studies.assay.figures import PANELS, SHORT_NAMES, plot_agreement, plot_whole
 
 # %% [markdown]
 # ## Settings
@@ -117,7 +117,7 @@ _ = stage.table("whole", plotted)
 # none can be: the rule, word counts, has the best possible score.
 #
 # Under *edit*, *swap* and *cue* other rules beat the one we chose beforehand (dotted). Compared with them, fewer explainers
-# lead: under *edit* six dots lie above the chosen rule, and none above the best one.
+# lead: under *edit* five dots lie above the chosen rule, and none above the best one.
 #
 # The last rows are *cheaters*, made from a part of the right answer. The cheater made only from the marks is perfect
 # under *altered words*, *planted* and *cue*. It is not perfect under *swap*, *edit* and *noun*, because these truths ask what
@@ -148,9 +148,9 @@ stage.figure("agreement", figure, formats)
 plt.show()
 plotted = stage.table("agreement", plotted, digits=2)
 columns = {"truths": "two truths", "tau": "rank correlation", "low": "from"}
-named = plotted["truths"].str.replace("^mask", "altered words", regex=True)
+two = plotted["truths"].str.split(" / ", expand=True).replace(SHORT_NAMES)
 columns |= {"high": "to", "ceiling": "ceiling"}
-show_table(plotted.assign(truths=named), columns)
+show_table(plotted.assign(truths=two[0] + " / " + two[1]), columns)
 
 # %% [markdown] tags=["slide"]
 # No line ends left of its triangle, so we cannot say that two truths differ. The triangles are low because a half has
@@ -195,7 +195,7 @@ advice = pd.DataFrame(
     columns=["to know", "ask the truth", "use"],
 )
 pd.set_option("display.max_colwidth", 90)
-advice = stage.table("advice", advice).replace({"mask": "altered words"})
+advice = stage.table("advice", advice).replace({"mask": SHORT_NAMES["mask"]})
 show_table(advice, {name: name for name in advice})
 
 # %% [markdown]

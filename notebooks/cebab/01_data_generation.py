@@ -51,7 +51,7 @@ import pandas as pd
 from lib.core.cards import dataset_card, read_card
 from lib.core.errors import TouchstoneError
 from lib.core.files import read_table, save_parquet, write_atomic
-from lib.core.notebooks import show_source
+from lib.core.notebooks import show_source, show_table
 from lib.core.paths import material
 from lib.core.seeds import set_up
 from lib.core.stage import open_stage
@@ -209,9 +209,10 @@ shares = {
     name: world.joint().groupby("service")["probability"].sum()
     for name, world in worlds.items()
 }
-pd.DataFrame(
+shown = pd.DataFrame(
     {name: share.reindex(reviews.VALUES) for name, share in shares.items()}
-).round(3)
+).reset_index()
+in_words(shown.round(3), {name: name for name in shown})
 
 # %% [markdown]
 # In this world we need not estimate the effect of a change. It follows from the equations, as a vector of five numbers that sum to zero:
@@ -533,7 +534,11 @@ assert (
     and by_hand["food -", "original"] == 2
     and by_hand["original", "service +"] == 1
 )
-by_hand.unstack().loc[["original"]].astype(object).fillna("")
+in_words(
+    by_hand.unstack().loc[["original"]].reset_index(),
+    {"base_id": "ITE from", "food -": "to food -", "food ?": "to food ?"}
+    | {"service +": "to service +"},
+)
 
 # %% [markdown]
 # As in the paper, we take all splits together. The assert checks that the two directions have opposite signs.
@@ -809,7 +814,7 @@ if data_source == "bundled":
 # Exercises with checks: [page](../../docs/course/exercises/cebab.md#01-data-generation).
 
 # %%
-stage.close(globals())
+show_table(stage.close(globals()), {"file": "file", "rows": "rows"})
 
 # %% [markdown]
 # ## Hand-over

@@ -13,13 +13,13 @@
 # %% [markdown] tags=["slide"]
 # # CEBaB, stage 2 of 5: how well do classifiers predict the stars, and the values of the four aspects?
 #
-# [Start here](../00_start_here.ipynb) · before: [01_data_generation](01_data_generation.ipynb) · next: [03_attribution](03_attribution.ipynb)
+# [Start here](../00_start_here.ipynb) · before: [01_data_generation](01_data_generation.ipynb) · next: [03_attribution](03_attribution.ipynb) · the study: [README](README.md)
 #
 # ## What we found
 #
 # - **The encoder predicts the stars of 68 %<!-- cebab/cpu/02_training/accuracy[model=encoder].accuracy --> of the test reviews correctly, the BiLSTM of 57 %<!-- cebab/cpu/02_training/accuracy[model=BiLSTM].accuracy -->**
 #   ([figure](../../outputs/reference/cebab/cpu/02_training/accuracy.png)). The BiLSTM is a recurrent network that reads both ways. The most frequent answer is right for 27 %<!-- cebab/cpu/02_training/accuracy[model=Most frequent].accuracy -->.
-# - **Aspect classifiers agree with the readers in** 66 %<!-- cebab/cpu/02_training/aspect_accuracy[aspect=ambiance].accuracy --> **to** 81 %<!-- cebab/cpu/02_training/aspect_accuracy[aspect=noise].accuracy --> **of the cases**
+# - **Aspect classifiers agree with the readers in** 66 %<!-- cebab/cpu/02_training/aspect_accuracy[aspect=ambiance].accuracy --> to 81 %<!-- cebab/cpu/02_training/aspect_accuracy[aspect=noise].accuracy --> of the cases
 #   ([table](../../outputs/reference/cebab/cpu/02_training/aspect_accuracy.csv)). Explainers that rely on them inherit these errors.
 # - **An encoder that was trained to forget a concept still holds much of it** ([table](../../outputs/reference/cebab/cpu/02_training/unlearnt.csv)). A newly fitted linear classifier, a *probe*, reads the concept's value from its vectors. It is right more often than a rule that always names the most frequent value.
 #
@@ -59,7 +59,7 @@ from sklearn.metrics import f1_score
 from sklearn.pipeline import make_pipeline
 
 from lib.core.files import save_parquet
-from lib.core.notebooks import show_source
+from lib.core.notebooks import show_source, show_table
 from lib.core.progress import progress
 from lib.core.seeds import set_up
 from lib.core.stage import open_stage
@@ -159,7 +159,8 @@ example = pd.DataFrame(
 )
 answer = World(0.0).rating_probabilities(example)[0]
 assert np.isclose(answer[2], 0.7745, atol=0.001) and np.isclose(answer.sum(), 1)
-pd.DataFrame([answer], columns=[f"p_{k}" for k in range(1, 6)]).round(3)
+shown = pd.DataFrame({"stars": range(1, 6), "probability": answer.round(3)})
+in_words(shown, {name: name for name in shown})
 
 # %% [markdown] tags=["slide"]
 # We can check the middle one by hand. Values from 2.5 to 3.5 are rounded to three. With $\Phi$, the distribution function of the standard normal distribution:
@@ -316,9 +317,10 @@ show_source(encoders.vectors_without)
 # The paper trains for three epochs. The next cell says for how many we train.
 
 # %%
+n, each = masked_lm["epochs"], unlearning["epochs"]
 print(
-    f"masked LM: {masked_lm['epochs']} epochs; "
-    f"each of {len(reviews.ASPECTS)} concepts: {unlearning['epochs']}"
+    f"masked LM: {n} epoch{'s' * (n != 1)}; "
+    f"each of {len(reviews.ASPECTS)} concepts: {each}"
 )
 lost = list(study.unlearnings())
 
@@ -372,7 +374,7 @@ save_parquet(record, stage.path("trainings.parquet"))
 # %%
 n_read = predictions.groupby(["dataset", "model", "split"], sort=False).size()
 n_read = n_read.unstack().rename_axis(columns=None).reset_index()
-in_words(n_read, dict(zip(n_read, n_read)))
+in_words(n_read, dict(zip(n_read, n_read)) | {"dataset": "data set"})
 
 # %% [markdown]
 # There are two floors: the most frequent class, and a logistic regression on word counts. Only our own worlds have a ceiling: *the world's reader*, who always answers with the most likely rating by the equations.
@@ -560,7 +562,7 @@ for name in data if scale in ("small", "cpu") else []:
 # Exercises with checks: [page](../../docs/course/exercises/cebab.md#02-training).
 
 # %%
-stage.close(globals())
+show_table(stage.close(globals()), {"file": "file", "rows": "rows"})
 
 # %% [markdown]
 # ## Hand-over

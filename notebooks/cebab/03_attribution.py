@@ -13,7 +13,7 @@
 # %% [markdown] tags=["slide"]
 # # CEBaB, stage 3 of 5: what would a change of a concept do to the model, according to explainers?
 #
-# [Start here](../00_start_here.ipynb) · before: [02_training](02_training.ipynb) · next: [04_metrics](04_metrics.ipynb)
+# [Start here](../00_start_here.ipynb) · before: [02_training](02_training.ipynb) · next: [04_metrics](04_metrics.ipynb) · the study: [README](README.md)
 #
 # ## What we found
 #
@@ -49,7 +49,7 @@ import pandas as pd
 
 from lib.core.errors import TouchstoneError
 from lib.core.files import read_table, save_parquet
-from lib.core.notebooks import show_source
+from lib.core.notebooks import show_source, show_table
 from lib.core.paths import material
 from lib.core.progress import progress
 from lib.core.seeds import set_up
@@ -162,7 +162,10 @@ if models.empty and not outside_predictions:
         "or models in stage 2"
     )
 print(f"{len(models)} models, {len(explainers)} explainers")
-pairs.groupby(["dataset", "aspect"], sort=False).size().unstack()
+n_pairs = (
+    pairs.groupby(["dataset", "aspect"], sort=False).size().unstack().reset_index()
+)
+in_words(n_pairs, dict(zip(n_pairs, n_pairs)) | {"dataset": "data set"})
 
 # %% [markdown] tags=["slide"]
 # ## 1 · One question by hand
@@ -403,9 +406,10 @@ def ask_everybody(dataset, model, number, given=None):
 # We run them.
 
 # %%
+n, each = proxy["epochs"], proxy["questions"]
 print(
-    f"Causal Proxy Model: {proxy['epochs']} epochs, "
-    f"{proxy['questions']} changes of each train text"
+    f"Causal Proxy Model: {n} epoch{'s' * (n != 1)}, "
+    f"{each} change{'s' * (each != 1)} of each train text"
 )
 found = [
     table for row in models.itertuples(index=False) for table in ask_everybody(*row)
@@ -711,7 +715,7 @@ for parts in [*within, *given.values()][:1]:
 # Exercises with checks: [page](../../docs/course/exercises/cebab.md#03-attribution).
 
 # %%
-stage.close(globals())
+show_table(stage.close(globals()), {"file": "file", "rows": "rows"})
 
 # %% [markdown]
 # ## Hand-over

@@ -13,7 +13,7 @@
 # %% [markdown] tags=["slide"]
 # # CEBaB, stage 4 of 5: how far are the explainers off, and what is a good error?
 #
-# [Start here](../00_start_here.ipynb) · before: [03_attribution](03_attribution.ipynb) · next: [05_figures](05_figures.ipynb) · the paper: sections 3 and 6 of [CEBaB](https://arxiv.org/abs/2205.14140)
+# [Start here](../00_start_here.ipynb) · before: [03_attribution](03_attribution.ipynb) · next: [05_figures](05_figures.ipynb) · the study: [README](README.md) · paper: [sections 3 and 6](https://arxiv.org/abs/2205.14140)
 #
 # ## What we found
 #
@@ -21,7 +21,7 @@
 #   .652<!-- cebab/cpu/04_metrics/errors[explainer=Zero, model=encoder, metric=L2].error --> ([figure](../../outputs/reference/cebab/cpu/05_figures/figure_2.png)). It holds for both models.
 # - **Much of that error is size, not direction.** If all its estimates are multiplied by .45<!-- cebab/cpu/04_metrics/scaled[explainer=Approx, model=encoder].scale -->, the error falls to
 #   .601<!-- cebab/cpu/04_metrics/scaled[explainer=Approx, model=encoder].L2_scaled --> ([table](../../outputs/reference/cebab/cpu/04_metrics/scaled.csv)).
-# - **If two editors make the same change, the effects of their edits differ by** .402<!-- cebab/cpu/04_metrics/ceiling[same=label, model=encoder, metric=L2].error --> **(L2)**
+# - **If two editors make the same change, the effects of their edits differ by** .402<!-- cebab/cpu/04_metrics/ceiling[same=label, model=encoder, metric=L2].error --> (L2)
 #   ([table](../../outputs/reference/cebab/cpu/04_metrics/ceiling.csv)). We have only twenty such pairs.
 #
 # The changed texts exist, so we know what a change really does to the model. This stage compares the estimates of stage 3 with it.
@@ -52,7 +52,7 @@ import pandas as pd
 
 from lib import stats
 from lib.core.files import load_parquet, read_table
-from lib.core.notebooks import show_source
+from lib.core.notebooks import show_source, show_table
 from lib.core.paths import material
 from lib.core.seeds import set_up
 from lib.core.stage import open_stage
@@ -649,7 +649,12 @@ if known:
 else:
     both = pd.DataFrame(columns=["dataset", "model", "distance", "L2", "low", "high"])
 in_words(
-    stage.table("classifiers", both.reset_index(drop=True)),
+    stage.table("classifiers", both.reset_index(drop=True)).replace(
+        {
+            "model_to_world": "model to world",
+            "zero_to_world": "nothing changes to world",
+        }
+    ),
     {"dataset": "data set", "model": "model", "distance": "distance"}
     | {"L2": "L2", "low": "from", "high": "to"},
 )
@@ -720,8 +725,10 @@ if "CONEXP" in inflated:
         .reset_index()
     )
 shown = stage.table("inflation", shown, digits=2)
-names = ["dataset", "aspect", "the world", "the model", "CONEXP", "S-Learner", "ratio"]
-in_words(shown, {name: name for name in names}) if "ratio" in shown else shown
+names = ["aspect", "the world", "the model", "CONEXP", "S-Learner", "ratio"]
+in_words(
+    shown, {"dataset": "data set"} | dict(zip(names, names))
+) if "ratio" in shown else shown
 
 # %% [markdown]
 # The next cell requires this order of the ratios.
@@ -911,7 +918,7 @@ print(f"{len(table)} rows in the table of claims")
 # Exercises with checks: [page](../../docs/course/exercises/cebab.md#04-metrics).
 
 # %%
-stage.close(globals())
+show_table(stage.close(globals()), {"file": "file", "rows": "rows"})
 
 # %% [markdown]
 # ## Hand-over

@@ -60,6 +60,7 @@ from functools import partial
 import pandas as pd
 
 from lib.core.files import read_table
+from lib.core.notebooks import show_table
 from lib.core.paths import material
 from lib.core.stage import open_stage
 from lib.plots import plot_directions, plot_errors
@@ -299,7 +300,7 @@ verdicts("all")
 # The comparisons behind each verdict are in [contrasts.csv](../../outputs/reference/cebab/cpu/04_metrics/contrasts.csv) of stage 4. If a model from outside was explained, its own verdicts are in `verdict_outside.csv`.
 
 # %%
-stage.close(globals())
+show_table(stage.close(globals()), {"file": "file", "rows": "rows"})
 
 # %% [markdown]
 # ## Hand-over

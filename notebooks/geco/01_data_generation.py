@@ -143,8 +143,10 @@ assert differing_positions(list(subject_forms.values())) == [1, 1] + [0] * 11
 assert differing_positions(list(forms.values())) == [1, 1] + [0] * 7 + [1, 1, 0, 0]
 assert differing_positions([forms["F"], forms["M"]]) == [1] + [0] * 8 + [1, 0, 0, 0]
 mask = differing_positions(list(forms.values()))
-for name, words in (forms | {"mask": map(str, mask)}).items():
-    print(f"{name:<5}", *(f"{word:<8}" for word in words))
+printed = forms | {"mask": [str(bit) for bit in mask]}
+widths = [max(map(len, column)) for column in zip(*printed.values())]
+for name, words in printed.items():
+    print(f"{name:<5}", *(f"{word:<{n}}" for word, n in zip(words, widths)))
 
 # %% [markdown]
 # The masks are as expected. The third assert says that *leaves* is the same in the female and the male form. With two classes it is no
@@ -484,7 +486,9 @@ assert (wrong > 0.5).all(), (
 # The paper counts pairs of a gender term $a$ from a list $A$ and any other word $w$ (the set $V$). The indicator $\mathbf{1}_{\mathbf{x}}$ is 1 if both
 # are in the sentence, and $\mathcal{D}^{F}$ are the female forms:
 #
-# $$C(\mathcal{D})=\sum_{\mathbf{x}\in\mathcal{D}}\sum_{w\in V}\sum_{a\in A}\mathbf{1}_{\mathbf{x}}(a,w) \quad (1) \qquad \operatorname{bias}_{C}(\mathcal{D}^{F})=\frac{C(\mathcal{D}^{F})}{C(\mathcal{D}^{F})+C(\mathcal{D}^{M})+C(\mathcal{D}^{NB})} \quad (2)$$
+# $$C(\mathcal{D})=\sum_{\mathbf{x}\in\mathcal{D}}\sum_{w\in V}\sum_{a\in A}\mathbf{1}_{\mathbf{x}}(a,w) \tag{1}$$
+#
+# $$\operatorname{bias}_{C}(\mathcal{D}^{F})=\frac{C(\mathcal{D}^{F})}{C(\mathcal{D}^{F})+C(\mathcal{D}^{M})+C(\mathcal{D}^{NB})} \tag{2}$$
 #
 # A pair counts once per sentence; commas and full stops do not count. The paper gives only the beginning of its list $A$, so we
 # have two. **A1** holds all forms of *she*, *he* and *they*. **A2** adds every word, such as *aunt*, that differs between a
@@ -609,7 +613,7 @@ with plt.rc_context(STYLE | {"axes.grid.axis": "y"}):
     right_ax.set(
         title=f"No form is over {np.ceil(far):.0f} points from a third",
         xlabel="form",
-        ylabel="share of pairs (the paper's bias$_C$)",
+        ylabel="share of pairs",
     )
     right_ax.get_legend().remove()
 stage.figure("data", figure)
@@ -690,7 +694,9 @@ correlation = (
 _ = stage.table("correlation", correlation)
 ranked = pd.DataFrame(
     {
-        f"{gender}, {PLAIN[name]}": [f"{word} {value:.2f}" for word, value in r.items()]
+        f"{FORM_NAMES[gender]}, {PLAIN[name]}": [
+            f"{word} {value:.2f}" for word, value in r.items()
+        ]
         for (name, gender), r in best.items()
         if name in ("D_A", "D_S")
     }

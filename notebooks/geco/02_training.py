@@ -69,7 +69,7 @@ from lib.models.load import build_model
 from lib.models.ola import OneLayerNet
 from lib.models.schemes import SCHEMES
 from lib.models.zero_shot import DESCRIPTIONS
-from lib.plots import BELOW, COLOURS, STYLE
+from lib.plots import BELOW, COLOURS, FORM_NAMES, SCHEME_NAMES, STYLE
 from lib.stats import estimates
 from lib.studies.geco import floors as rules
 from lib.studies.geco import model_units
@@ -178,11 +178,11 @@ show_table(
 #
 # > When he calls, she answers wholeheartedly.
 #
-# The subject of the main clause is *she*, so the class is F. **Stop and guess:**
+# The subject of the main clause is *she*, so the class is *female* (F). **Stop and guess:**
 #
 # 1. What does a model read? We expect a mark in front and one at the end (`[CLS]` and `[SEP]`, in the [glossary](../../docs/glossary.md)), one token for each common word, and
 #    several for *wholeheartedly*.
-# 2. What would a rule that sees only the first pronoun answer? *He*, so M, and that is wrong.
+# 2. What would a rule that sees only the first pronoun answer? *He*, so *male* (M), which is wrong.
 
 # %%
 trainer = Trainer(encoder, encoder_revision, pick_device(device), validation_share, ola)
@@ -211,7 +211,7 @@ assert torch.allclose(from_embeddings, ordinary, atol=1e-5)
 #
 # A *floor* is the score of a rule that never looks at the model. We use two rules:
 #
-# - **First pronoun** gives the class of the first *she*, *he* or *they*, in any case form. Without a pronoun it says F.
+# - **First pronoun** gives the class of the first *she*, *he* or *they*, in any case form. Without a pronoun it says *female*.
 # - **Bag of words** is a logistic regression on word counts. It knows the words but not their order.
 #
 # We call a row *hard* if its first pronoun belongs to somebody else. Then the pronoun is the same in all forms, the rule gives all
@@ -330,7 +330,7 @@ shown.insert(0, "sentence", [" ".join(form) for form in forms])
 print(*DESCRIPTIONS.values(), sep="\n")
 show_table(
     stage.table("zero_shot_example", shown),
-    {"sentence": "sentence", "p_F": "F", "p_M": "M", "p_NB": "NB"},
+    {"sentence": "sentence"} | {f"p_{form}": name for form, name in FORM_NAMES.items()},
 )
 
 # %% [markdown] tags=["slide"]
@@ -342,7 +342,9 @@ show_table(
 # $\mathbf{q} = W_q \mathbf{e}_0 + \mathbf{b}_q$, decides how much to take from each token:
 #
 # $$a_i = \operatorname{softmax}_i\!\left(\frac{\mathbf{q} \cdot (W_k \mathbf{e}_i + \mathbf{b}_k)}{\sqrt{64}}\right),\qquad
-# \mathbf{v} = \sum_i a_i\,(W_v \mathbf{e}_i + \mathbf{b}_v),\qquad f = W_c \tanh(W_p \mathbf{v} + \mathbf{b}_p) + \mathbf{b}_c$$
+# \mathbf{v} = \sum_i a_i\,(W_v \mathbf{e}_i + \mathbf{b}_v),$$
+#
+# $$f = W_c \tanh(W_p \mathbf{v} + \mathbf{b}_p) + \mathbf{b}_c$$
 #
 # $W_k$ and $W_v$ make keys and values, $W_p$ is the pooler and $W_c$ the classifier; each has a bias $\mathbf{b}$.
 # There are no positions: to this model, a sentence is a bag of words with weights.
@@ -466,10 +468,12 @@ kept = drawn.loc[
 lines = drawn.rename(
     columns={"train_loss": "training", "validation_loss": "validation"}
 )
+short = PLAIN | {"D_A": "all\ngendered", "D_S": "subject\nonly"}  # beside a panel
 lines = lines.melt(
     ["dataset", "scheme", "epoch"], ["training", "validation"], "rows", "loss"
-).replace(PLAIN)
-named = kept.replace(PLAIN)
+).replace(short)
+named = kept.replace(short)
+in_order = [name for name in SCHEME_NAMES.values() if name in set(lines["scheme"])]
 with plt.rc_context(STYLE):
     grid = sns.relplot(
         lines,
@@ -479,10 +483,11 @@ with plt.rc_context(STYLE):
         style="rows",
         row="dataset",
         col="scheme",
+        col_order=[*dict.fromkeys([*in_order, *lines["scheme"]])],
         kind="line",
         palette=COLOURS[:2],
-        height=1.9,
-        aspect=1.05,
+        height=1.5,
+        aspect=1.33,
         facet_kws={"sharex": "col", "margin_titles": True},
     )
     for (name, scheme), ax in grid.axes_dict.items():
@@ -651,7 +656,13 @@ control = pd.DataFrame(
     ]
 )
 show_table(
-    stage.table("controls", control), {"control": "control", "accuracy": "accuracy"}
+    stage.table("controls", control).replace(
+        {
+            "C, shuffled labels": "head only, shuffled labels",
+            "OLA, learning rate 0": "one attention layer, learning rate 0",
+        }
+    ),
+    {"control": "control", "accuracy": "accuracy"},
 )
 
 # %% [markdown]

@@ -55,6 +55,7 @@
 # %%
 import lib.same_numbers  # first: the same instructions on every processor
 
+import re
 from itertools import permutations, product
 
 import numpy as np
@@ -67,6 +68,7 @@ from lib.attribution.explain import token_batch
 from lib.core import files, notebooks, seeds, units
 from lib.core.stage import open_stage
 from lib.models.schemes import scheme_named
+from lib.plots.panels import DATASET_NAMES
 from lib.studies.geco import as_released, convergence, corpus, grid, variants
 from lib.studies.geco import units as explaining
 
@@ -182,7 +184,8 @@ for name in datasets:
     n_models = (trained["dataset"] == name).sum()
     n_sentences = test["sentence_idx"].nunique()
     print(
-        f"{name}: {len(test)} rows of {n_sentences} base sentences, {n_models} models"
+        f"{DATASET_NAMES.get(name, name)}: {len(test)} rows of {n_sentences} base",
+        f"sentences, {n_models} models",
     )
 
 # %% [markdown] tags=["slide"]
@@ -263,8 +266,10 @@ shown = next(
     if (unit.dataset, unit.scheme) == (datasets[0], shown_scheme)
 )
 model, untrained, what = sources.model_to_show(shown, encoder, encoder_revision)
+codes = plots.SCHEME_NAMES | DATASET_NAMES
 print(
-    f"{len(methods)} methods, {len(trained)} models, {len(plan)} parts; shown: {what}"
+    f"{len(methods)} methods, {len(trained)} models, {len(plan)} parts; shown:",
+    re.sub(r"[\w-]+", lambda word: codes.get(word[0], word[0]), what),
 )
 
 # %% [markdown]
@@ -395,7 +400,10 @@ gaps = {
 }
 assert abs(gaps[128]) < 0.01
 added = {"n_steps": gaps.keys(), "rise": rise, "delta": gaps.values()}
-stage.table("completeness", pd.DataFrame(added)).set_index("n_steps")
+notebooks.show_table(
+    stage.table("completeness", pd.DataFrame(added)) + 0,  # no "-0.000"
+    {"n_steps": "points on the path", "rise": "rise", "delta": "gap (delta)"},
+)
 
 # %% [markdown] tags=["slide"]
 # With few points the gap can be large: the probability jumps from almost 0 to almost 1 on a small part of the path. So we
@@ -440,7 +448,9 @@ ids = model.encode([short])[0].ids
 pieces = np.array(model.tokenizer.convert_ids_to_tokens(ids))[players]
 by_samples = {f"{n} samples": scores for n, scores in sampled.items()}
 compared = pd.DataFrame({"token": pieces, "exact": exact, **by_samples})
-stage.table("shapley", compared).set_index("token")
+compared = stage.table("shapley", compared)
+compared[compared.columns[1:]] += 0  # no "-0.000"
+notebooks.show_table(compared, dict(zip(compared, compared)))
 
 # %% [markdown]
 # With 25 samples, as in the released code, the two pronouns have the largest scores, but the values are off. With a thousand they are close. An average sentence has more than
@@ -483,7 +493,15 @@ explanations = pd.concat([ours, *theirs], ignore_index=True)
 attribution.save_explanations(stage.path("explanations.parquet"), explanations)
 counts = explanations[["dataset", "scheme", "method", "row_id"]].nunique()
 print(f"{len(explanations)} explanations, {sum(map(len, theirs))} made elsewhere")
-counts.rename("different").to_frame().T
+notebooks.show_table(
+    counts.to_frame().T,
+    {
+        "dataset": "data sets",
+        "scheme": "schemes, or no model",
+        "method": "methods and floors",
+        "row_id": "rows",
+    },
+)
 
 # %% [markdown]
 # Explanations *made elsewhere* can be added (`explanation_files`: Parquet, with the columns of `attribution.SCHEMA`). How concentrated are the explanations, and do they add up?
@@ -504,13 +522,22 @@ overview = by_method.agg(
     gap_of_the_worst_tenth=("gap", lambda gaps: gaps.quantile(0.9)),
 )
 _ = stage.table("overview", overview.reset_index())
-overview.loc[datasets[0]].round(2).astype(object).fillna("")
+notebooks.show_table(
+    overview.loc[datasets[0]].round(2).rename(index=plots.method_label).reset_index(),
+    {
+        "method": "method",
+        "explanations": "explanations",
+        "largest_word": "largest word",
+        "gap": "gap",
+        "gap_of_the_worst_tenth": "gap of the worst tenth",
+    },
+)
 
 # %% [markdown] tags=["slide"]
-# `largest_word` is the median share of the word with the largest score; a concentrated explanation need not be right.
-# `gap` is the median size of delta, divided by the rise that the scores should add up to. One explanation in ten
-# exceeds the value in the last column. `gap` is about zero for Integrated Gradients, and almost half for DeepLift.
-# Empty cells: no delta is stored.
+# *Largest word* is the median share of the word with the largest score; a concentrated explanation need not be right.
+# *Gap* is the median size of delta, divided by the rise that the scores should add up to. One explanation in ten
+# exceeds the value in the last column. *Gap* is about zero for Integrated Gradients, and almost half for DeepLift.
+# Dashes: no delta is stored.
 #
 # ## 8 · How much is a matter of choice?
 #
@@ -533,9 +560,20 @@ changed = [(name, own.get(name, {})) for name in names]
 moved = variants.summarise_moves(
     variants.ranking_moves(asked, sources.rows_of(unit), changed)
 )
-print(what)
+print(re.sub(r"[\w-]+", lambda word: codes.get(word[0], word[0]), what))
 moved = stage.table("choices", moved, digits=2)
-moved.pivot(index="method", columns=["choice", "value"], values="rank")
+by_value = moved.pivot(index="method", columns="value", values="rank")
+by_value = (by_value + 0).rename(index=plots.method_label).reset_index()
+headings = {
+    "probability": "function: probability",
+    "log_probability": "function: its logarithm",
+    "margin": "function: margin",
+    "predicted": "class: predicted",
+    "mask": "baseline: mask tokens",
+    "zero": "baseline: zeros",
+}
+headings = {value: name for value, name in headings.items() if value in by_value}
+notebooks.show_table(by_value, {"method": "method"} | headings)
 
 # %% [markdown]
 # Saliency and Input x Gradient use no baseline, so nothing changes for them. For the other methods the baseline changes the order of the words more than the function does.
@@ -581,12 +619,25 @@ beside = convergence.beside_usual(
 )
 _ = stage.table("converged_rows", beside)
 summary = convergence.summarise_converged(beside, seed=seed)
-columns = ["scheme", "method", "samples", "most_samples", "reached", "MA_usual", "MA"]
-stage.table("converged", summary)[["dataset", *columns]]
+summary = stage.table("converged", summary)
+summary = summary.astype({"samples": int, "most_samples": int})
+notebooks.show_table(
+    summary.replace(codes),
+    {
+        "dataset": "words that change",
+        "scheme": "scheme",
+        "method": "method",
+        "samples": "samples",
+        "most_samples": "most samples",
+        "reached": "reached",
+        "MA_usual": "usual mass accuracy",
+        "MA": "mass accuracy",
+    },
+)
 
 # %% [markdown]
-# `samples` is the median over rows, and `reached` the share of rows whose error is small enough. `MA` is the mass
-# accuracy then, and `MA_usual` that with the usual number of samples. On the two sentences, mass accuracy roughly
+# *Samples* is the median over rows, and *reached* the share of rows whose error is small enough. *Mass accuracy* is
+# measured then, *usual mass accuracy* with the usual number of samples. On the two sentences, mass accuracy roughly
 # doubles. So with few samples, a large part of what LIME and Kernel SHAP say is noise.
 
 # %% [markdown] tags=["slide"]
@@ -616,7 +667,10 @@ if accuracy > 0.8:  # a model that has learnt nothing has nothing to be explaine
     )
 controls = pd.DataFrame({"model": mass.keys(), "rows": len(rows), "MA": mass.values()})
 controls["method"] = [shown.method, shown.method, "Uniform random"]
-stage.table("controls", controls).set_index("model")
+notebooks.show_table(
+    stage.table("controls", controls),
+    {"model": "model", "method": "method", "rows": "rows", "MA": "mass accuracy"},
+)
 
 # %% [markdown] tags=["slide"]
 # Before training the explanation is no better than noise.

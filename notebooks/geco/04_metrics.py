@@ -60,6 +60,7 @@ from lib import attribution, metrics, plots, stats
 from lib.core import files, notebooks, paths, seeds
 from lib.core.stage import open_stage
 from lib.models.weights import load_tokenizer
+from lib.plots.panels import DATASET_NAMES
 from lib.studies.geco import corpus, floors, forms, paper_numbers, summaries
 from lib.studies.geco.convergence import to_be_judged
 
@@ -101,10 +102,21 @@ n_methods = explanations["method"].nunique()
 print(f"{len(explanations)} explanations by {n_methods} methods and floors")
 n_explained = explanations.groupby("dataset")["row_id"].nunique()
 n_rows = {name: len(data[name, "test"]) for name in names}
-pd.DataFrame({"test rows": n_rows, "explained": n_explained}).fillna(0).astype(int)
+PLAIN = plots.SCHEME_NAMES | DATASET_NAMES
+PLACE = {"dataset": "words that change", "scheme": "model"}
+how_many = pd.DataFrame({"test rows": n_rows, "explained": n_explained})
+how_many = how_many.fillna(0).astype(int).rename_axis("dataset").reset_index()
+notebooks.show_table(
+    how_many.replace(PLAIN),
+    {
+        "dataset": "words that change",
+        "test rows": "test rows",
+        "explained": "explained rows",
+    },
+)
 
 # %% [markdown] tags=["slide"]
-# In D_A all gendered words were changed, in D_S (*subject only*) only those about the subject. The `binary` data sets have two
+# In D_A all gendered words were changed, in D_S (*subject only*) only those about the subject. Sets with two classes have two
 # forms, and no explanations.
 #
 # ## 1 · One example by hand
@@ -207,12 +219,17 @@ marked = pd.DataFrame(
         for name, table in truths.items()
     }
 )
-marked.assign(share=(1 - marked["no_verbs"] / marked["union"]).round(3)).rename(
-    columns={
+notebooks.show_table(
+    marked.assign(share=(1 - marked["no_verbs"] / marked["union"]).round(3))
+    .rename_axis("dataset")
+    .reset_index()
+    .replace(PLAIN),
+    {
+        "dataset": "words that change",
         "union": "marked words, all test rows",
         "no_verbs": "without such verbs",
         "share": "only in union",
-    }
+    },
 )
 
 # %% [markdown]
@@ -243,8 +260,8 @@ for model in metrics.without_predictions(explanations, predictions).itertuples()
 row_sets = stage.table("row_sets", models.fillna(0).astype(int).reset_index())
 of_sets = {"all": "all rows", "correct_by_model": "this model is right"}
 of_sets |= {"correct_by_all": "every model is right"}
-in_D_S = row_sets.query("dataset == 'D_S'").set_index("scheme")[[*of_sets]]
-in_D_S.rename(index=plots.SCHEME_NAMES, columns=of_sets)
+in_D_S = row_sets.query("dataset == 'D_S'").replace(PLAIN)
+notebooks.show_table(in_D_S, {"scheme": "model"} | of_sets)
 
 # %% [markdown] tags=["slide"]
 # The papers' choice leaves no row here, because the zero-shot model is often wrong.
@@ -366,8 +383,10 @@ counted = gains.groupby(["dataset", "scheme"], sort=False).agg(
     smallest_gain=("gain", "min"),
     largest_gain=("gain", "max"),
 )
-counted = counted.rename(index=plots.SCHEME_NAMES, level="scheme")
-counted.rename(columns=lambda name: name.replace("_", " "))
+notebooks.show_table(
+    counted.reset_index().replace(PLAIN),
+    PLACE | {name: name.replace("_", " ") for name in counted},
+)
 
 # %% [markdown] tags=["slide"]
 # None is significant. With six base sentences this test cannot give a p value below .03, even before the correction.
@@ -390,8 +409,10 @@ worth = (
         smallest_detectable=("smallest_detectable", "median"),
     )
 )
-worth = worth.rename(index=plots.SCHEME_NAMES, level="scheme").round(3)
-worth.rename(columns=lambda name: name.replace("_", " "))
+notebooks.show_table(
+    worth.round(3).reset_index().replace(PLAIN),
+    PLACE | {name: name.replace("_", " ") for name in worth},
+)
 
 # %% [markdown]
 # In every line the smallest detectable difference is larger than the typical one. Best and worst rank of each method:
@@ -428,15 +449,20 @@ variance = stage.table("variance", pd.concat(split, ignore_index=True))
 shares = variance.query("quantity == 'MA'").pivot(
     index=["dataset", "scheme"], columns="term", values="share"
 )
+shares = shares.reset_index()
+shares["model"] = [
+    f"{PLAIN.get(scheme, scheme)} ({name})"
+    for name, scheme in zip(shares["dataset"], shares["scheme"])
+]
 terms = {"seed": "run", "sentence_idx": "base sentence", "target": "class"}
 terms |= {"method": "method", "seed:method": "run and method"}
 terms |= {"sentence_idx:method": "base sentence and method", "rest": "remainder"}
-shares = shares[variance["term"].unique()].rename(columns=terms).astype(object)
-shares.rename(index=plots.SCHEME_NAMES, level="scheme").fillna("")
+of_terms = {term: terms[term] for term in variance["term"].unique()}
+notebooks.show_table(shares, {"model": "model"} | of_terms)
 
 # %% [markdown] tags=["slide"]
 # For the attention layer on D_A, *run and method* has a share of .002, and *method* a share of .632. So another run
-# would hardly reorder its methods. The other models have one run, which cannot show it (empty cells). So one run
+# would hardly reorder its methods. The other models have one run, which cannot show it (dashes). So one run
 # decides no claim about a trained model.
 #
 # ## 6 · Are the two genders treated alike?
@@ -464,8 +490,16 @@ both["text"] = [
     f"{row.estimate:.1f} [{row.low:.1f}, {row.high:.1f}]" for row in both.itertuples()
 ]
 both = both.pivot(index=["dataset", "scheme"], columns="quantity", values="text")
-both = both[both["TPR"].notna()].rename(index=plots.SCHEME_NAMES, level="scheme")
-both[["TPR", "TNR", "difference"]].fillna("")
+notebooks.show_table(
+    both[both["TPR"].notna()].reset_index().replace(PLAIN),
+    {
+        "dataset": "words that change",
+        "scheme": "model or rule",
+        "TPR": "male rows right (TPR)",
+        "TNR": "female rows right (TNR)",
+        "difference": "difference",
+    },
+)
 
 # %% [markdown]
 # For the attention layer all intervals of the two rates overlap, so no gender is clearly recognised better.
@@ -516,7 +550,16 @@ for name, part in controls.droplevel("dataset").groupby(
     assert (
         zero_shot.query("dataset == @name").groupby("method")["MA"].mean() < rule
     ).all(), told
-stage.table("controls", controls.reset_index()).set_index(["dataset", "method"])
+notebooks.show_table(
+    stage.table("controls", controls.reset_index()).replace(PLAIN),
+    {
+        "dataset": "words that change",
+        "method": "floor",
+        "share": "share of ground truth",
+        "MA": "mass accuracy",
+        "MA_shuffled_masks": "with shuffled masks",
+    },
+)
 
 # %% [markdown]
 # All four hold; the table shows the first three.
@@ -648,7 +691,8 @@ of_claims = {
     "spread_goes_with_difference": "rank correlation: varies more, differs more",
 }
 shown = {"claim": "number", "ours": "value", "low": "from", "high": "to", "n": "units"}
-notebooks.show_table(alone.assign(claim=alone["claim"].map(of_claims)), shown)
+alone = alone.assign(claim=alone["claim"].map(of_claims), n=alone["n"].astype(int))
+notebooks.show_table(alone, shown)
 
 # %% [markdown]
 # All leading words are pronouns. Half of the explanations put the pronoun on top. The third number is negative, so it

@@ -71,6 +71,7 @@ from lib import plots
 from lib.core.notebooks import show_table
 from lib.core.paths import material
 from lib.core.stage import open_stage
+from lib.plots.panels import DATASET_NAMES
 from lib.stats import show_verdicts
 
 # %% [markdown]
@@ -231,13 +232,16 @@ _ = stage.table("figure_3", plotted)
 judge("figure_3", "tfidf_top_words")
 
 # %% [markdown]
-# It holds<!-- geco/cpu/04_metrics/claims[id=tfidf_top_words].verdict -->. Next is *bias_C* ([stage 1](01_data_generation.ipynb), equation 2): the share of each class in the pairs of a pronoun and another word of its sentence. Equal shares are a third, or a half with two forms.
+# It holds<!-- geco/cpu/04_metrics/claims[id=tfidf_top_words].verdict -->. Next is the share of pairs (the paper's bias; [stage 1](01_data_generation.ipynb), equation 2) by class. A pair is a pronoun and another word of its sentence. Equal shares are a third (two forms: a half).
 
 # %%
 shares = stage.table("figure_3_bias", tables["bias"]).pivot(
     index="dataset", columns="class", values="bias"
 )
-shares.astype(object).fillna("")
+show_table(
+    shares.reset_index().replace(DATASET_NAMES),
+    {"dataset": "words that change"} | plots.FORM_NAMES,
+)
 
 # %% [markdown] tags=["slide"]
 # **Why.** The correlations follow from how the texts were made, so they check the labels, and no model. Stage 1 says why

@@ -48,6 +48,7 @@
 import lib.same_numbers  # first: the same instructions on every processor
 
 import copy
+import re
 
 import numpy as np
 import pandas as pd
@@ -55,14 +56,15 @@ import torch
 import transformers
 from torch import nn
 
-from lib import attribution
+from lib import attribution, plots
 from lib.attribution import captum_route
 from lib.attribution.explain import token_batch
-from lib.core import files, seeds
+from lib.core import files, notebooks, seeds
 from lib.core.stage import open_stage
 from lib.models.hf import HFClassifier
 from lib.models.load import build_model
 from lib.models.schemes import scheme_named
+from lib.plots.panels import DATASET_NAMES
 from lib.studies.geco import corpus, grid, units, variants
 
 # %% [markdown]
@@ -98,7 +100,8 @@ words = "She loves to spend time with her favorite cat .".split()
 row = attribution.Row("example", -1, 0, words, seed)
 config = getattr(model.module, "config", None)
 is_bert = getattr(config, "model_type", "") == "bert"  # what follows is about BERT
-print(what)
+codes = plots.SCHEME_NAMES | DATASET_NAMES
+print(re.sub(r"[\w-]+", lambda word: codes.get(word[0], word[0]), what))
 
 # %% [markdown] tags=["slide"]
 # ## 1 · A sum that vanishes
@@ -149,8 +152,20 @@ vanishing = pd.DataFrame(
         **shares,
     }
 )
-table = stage.table("vanishing", vanishing, digits=20).set_index("token")
-table.round({"sum_of_sizes": 3, "share_7_digits": 2, "share_16_digits": 2})
+table = stage.table("vanishing", vanishing, digits=20)
+for name in ("sum_7_digits", "sum_16_digits"):
+    table[name] = [f"{x:.0e}" if x else "0" for x in table[name]]
+notebooks.show_table(
+    table.round({"sum_of_sizes": 3, "share_7_digits": 2, "share_16_digits": 2}),
+    {
+        "token": "token",
+        "sum_7_digits": "sum, 7 digits",
+        "sum_16_digits": "sum, 16 digits",
+        "sum_of_sizes": "sum of absolute values",
+        "share_7_digits": "share, 7 digits",
+        "share_16_digits": "share, 16 digits",
+    },
+)
 
 # %% [markdown] tags=["slide"]
 # With twice as many digits the sums are a billion times smaller, so there is no signal in them. Yet the shares look
@@ -196,7 +211,9 @@ quantities = {
     "gap between the two": deep.delta.item(),
 }
 table = pd.DataFrame({"quantity": quantities.keys(), "value": quantities.values()})
-stage.table("deeplift", table).set_index("quantity")
+table = stage.table("deeplift", table)
+table["value"] = [f"{x:g}" for x in table["value"]]
+notebooks.show_table(table, {"quantity": "quantity", "value": "value"})
 
 # %% [markdown] tags=["slide"]
 # captum has a rule for one module, the tanh behind the last layer. So here DeepLift is nearly the gradient times
@@ -284,7 +301,12 @@ by_pair = of_bert.set_index(["left", "right"])["same"]
 positions = "InputXGradient", "minus gradient along position and type"
 assert not is_bert or by_pair["Guided Backprop"].all() and by_pair[positions]
 by_pair = same.pivot(index=["left", "right"], columns="architecture", values="shown")
-by_pair[list(architectures)]
+by_pair = by_pair.rename(index=plots.method_label, level="left").reset_index()
+notebooks.show_table(
+    by_pair,
+    {"left": "method", "right": "compared with"}
+    | {name: name for name in architectures},
+)
 
 # %% [markdown] tags=["slide"]
 # Guided Backprop is the length of the gradient wherever there is no ReLU. captum's DeepLift is the gradient times
@@ -304,7 +326,7 @@ by_pair[list(architectures)]
 # - **Versions.** A later captum may have rules for more modules. Then the assert above fails.
 
 # %%
-stage.close(globals())
+notebooks.show_table(stage.close(globals()), {"file": "file", "rows": "rows"})
 
 # %% [markdown]
 # ## Hand-over

@@ -185,6 +185,7 @@ with plt.rc_context(STYLE):
     figure, ax = plt.subplots(figsize=(8, 2.2), layout="constrained")
     ax.plot(decays["train_loss"], labels, "o", color=COLOURS[0], label="the model")
     ax.axvline(np.log(3), color="0.3", linestyle=":", label="a guess")
+    ax.margins(y=0.2)
     ax.invert_yaxis()
     ax.set(xlabel="training loss of the last epoch", xlim=(0, 1.2))
     ax.set_title(

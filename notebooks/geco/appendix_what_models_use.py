@@ -131,7 +131,16 @@ accuracy = pd.read_csv(stage.input("04_metrics", "accuracy_vs_floors.csv"))
 accuracy = accuracy.query("dataset == 'D_A' and scheme in @truth_schemes")
 n_base = asked.rows["sentence_idx"].nunique()
 print(f"{len(asked.rows)} rows of {n_base} base sentences")
-accuracy.set_index("scheme")[["accuracy", "below_first_pronoun"]].round(3)
+PLAIN = plots.SCHEME_NAMES | {"InputXGradient": plots.method_label("InputXGradient")}
+below = accuracy["below_first_pronoun"].map({True: "yes", False: "no"})
+notebooks.show_table(
+    accuracy.assign(below=below).round(3).replace(PLAIN),
+    {
+        "scheme": "model",
+        "accuracy": "accuracy",
+        "below": "below the first-pronoun rule",
+    },
+)
 
 # %% [markdown] tags=["slide"]
 # A model that is less accurate than the first-pronoun rule has not learnt the task. Then it matters little which
@@ -188,7 +197,11 @@ mixtures = asked.tables(
 columns = ["model", "forms", "mixtures", "outside", "undecided"]
 mixtures = mixtures.groupby(columns[:2], sort=False)[columns[2:]].mean()
 mixtures = mixtures.astype({"mixtures": int}).reset_index()
-stage.table("mixtures", mixtures[columns], digits=2).set_index("model")
+of_forms = {"F and M": "female and male", "with NB": "one of them and non-binary"}
+notebooks.show_table(
+    stage.table("mixtures", mixtures[columns], digits=2).replace(PLAIN | of_forms),
+    dict(zip(columns, columns)),
+)
 
 # %% [markdown] tags=["slide"]
 # No mixture lies outside: each answer is between those of both forms.
@@ -196,8 +209,8 @@ stage.table("mixtures", mixtures[columns], digits=2).set_index("model")
 # ## 2 · Do explanations agree with the swaps?
 #
 # The score of a player is the sum of the scores of its words. We compare it with the player's Shapley value in two
-# ways. The **rank correlation** is 1 if both put the players in the same order (`rank_signed`; `rank_size` drops the
-# signs first). The **mass** is the share of the attribution on words that are swapped at all. By hand, for three
+# ways. The **rank correlation** is 1 if both put the players in the same order (*of sizes*: without the
+# signs). The **mass** is the share of the attribution on words that are swapped at all. By hand, for three
 # players:
 
 # %%
@@ -206,7 +219,22 @@ toy = metrics.player_agreement(
 )
 assert np.allclose([toy["rank_signed"], toy["rank_size"]], [0.5, -1])
 assert np.allclose([toy["mass"], toy["sign"]], [0.8, 0.9])
-pd.DataFrame(toy, index=["by hand"]).astype(float).round(2)
+MEASURES = {
+    "rank_signed": "rank correlation",
+    "rank_size": "rank correlation of sizes",
+    "mass": "mass",
+    "sign": "sign",
+    "top": "top",
+    "comprehensiveness": "comprehensiveness",
+    "sufficiency": "sufficiency",
+    "AOPC": "area over the curve (AOPC)",
+    "NAOPC": "deletion score (NAOPC)",
+    "infidelity_scaled": "infidelity, scaled",
+}
+by_hand = pd.DataFrame(toy, index=["by hand"]).astype(float).round(2)
+notebooks.show_table(
+    by_hand, {name: MEASURES[name] for name in MEASURES if name in toy}
+)
 
 # %% [markdown]
 # The explanation gives the players 1, -5 and 2. Their Shapley values are .6, .1 and .3. With the signs the order is
@@ -224,7 +252,11 @@ ways = ["rank_signed", "rank_size", "mass", "sign"]
 agreed = stats.estimates_of(agreement, ["model", "method"], ways, **how)
 _ = stage.table("swap_agreement", agreed)
 shown = agreed[agreed["model"] == truth_schemes[-1]]
-shown.pivot(index="method", columns="measure", values="estimate")[ways].round(2)
+shown = shown.pivot(index="method", columns="measure", values="estimate")[ways]
+notebooks.show_table(
+    (shown.round(2) + 0).reset_index().replace(PLAIN),  # no "-0.00"
+    {"method": "method"} | {name: MEASURES[name] for name in ways},
+)
 
 # %% [markdown] tags=["slide"]
 # Compare with *Uniform random*, not with zero. A player of two words gets more of any noise than a player of one word,
@@ -268,7 +300,12 @@ faithful = stats.estimates_of(faith, ["model", "method"], measures, **how)
 _ = stage.table("faithfulness", faithful)
 shown = faithful[faithful["model"] == truth_schemes[-1]]
 shown = shown.pivot(index="method", columns="measure", values="estimate")[measures]
-shown.sort_values("NAOPC", ascending=False).head(12).round(2)
+notebooks.show_table(
+    (shown.sort_values("NAOPC", ascending=False).head(12).round(2) + 0)
+    .reset_index()
+    .replace(PLAIN),
+    {"method": "method"} | {name: MEASURES[name] for name in measures},
+)
 
 # %% [markdown]
 # Low values are good for sufficiency and infidelity, high values for the others. *Uniform random*, *First
@@ -300,7 +337,17 @@ change = stats.estimates(
     pd.concat(noise), ["model", "method"], "sensitivity_max", **how
 )
 change = change.drop(columns=["standard_error", "df"])
-stage.table("sensitivity", change).set_index(["model", "method"])
+notebooks.show_table(
+    stage.table("sensitivity", change).replace(PLAIN),
+    {
+        "model": "model",
+        "method": "method",
+        "estimate": "sensitivity",
+        "low": "from",
+        "high": "to",
+        "n_sentences": "base sentences",
+    },
+)
 
 # %% [markdown] tags=["slide"]
 # The first three methods are stable; the interval of Occlusion is wide. Stable does not mean right: a constant explanation would have 0.
@@ -365,7 +412,11 @@ signed = likeness.query(
     "measure == 'rank_signed' and model == @redrawn['model'].iloc[-1]"
 )
 steps = list(signed["part"].unique())
-signed.pivot(index="method", columns="part", values="estimate")[steps].round(2)
+signed = signed.pivot(index="method", columns="part", values="estimate")[steps]
+notebooks.show_table(
+    (signed.round(2) + 0).reset_index().replace(PLAIN),
+    {"method": "method"} | {step: step for step in steps},
+)
 
 # %% [markdown] tags=["slide"]
 # Every method with signed scores changes at the first step, because the head decides for which class a word counts.
@@ -438,7 +489,11 @@ on_words = pd.concat(on_words, ignore_index=True)
 by_model = stats.estimates(on_words, ["model", "method"], "mass", **how)
 by_model = by_model.drop(columns=["standard_error", "df"])
 shown = stage.table("planted", by_model)
-shown.pivot(index="method", columns="model", values="estimate").round(2)
+shown = shown.pivot(index="method", columns="model", values="estimate").round(2)
+of_models = {name: PLAIN.get(name, name) for name in shown}
+shown = shown.reset_index().replace(PLAIN)
+shown["method"] = shown["method"].str.replace("n_samples 1000", "1000 samples")
+notebooks.show_table(shown, {"method": "method"} | of_models)
 
 # %% [markdown] tags=["slide"]
 # ## 7 · Do the yardsticks agree?
@@ -478,8 +533,8 @@ _ = plots.plot_yardsticks(related)
 #
 # ## 8 · How sure is this, and what does it decide?
 #
-# The table has half the width of this run's intervals (median and largest over methods), with the numbers of base
-# sentences and fine-tuning runs:
+# The table has half the width of this run's intervals (median and largest over methods), with the number of base
+# sentences:
 
 # %% tags=["nbval-ignore-output", "slide"]
 estimated = {
@@ -492,7 +547,27 @@ reached = [
     stats.half_widths(table, ["model", "measure"]).assign(table=name)
     for name, table in estimated.items()
 ]
-stage.table("half_widths", pd.concat(reached, ignore_index=True)).head(12)
+widths = stage.table("half_widths", pd.concat(reached, ignore_index=True))
+of_tables = {
+    "swap_agreement": "swaps",
+    "faithfulness": "deletion",
+    "randomisation": "random weights",
+    "planted": "planted word",
+}
+widths["measure"] = [
+    f"{of_tables[name]}: {MEASURES[measure]}"
+    for name, measure in zip(widths["table"], widths["measure"])
+]
+notebooks.show_table(
+    widths.replace(PLAIN),
+    {
+        "model": "model",
+        "measure": "measure",
+        "n_sentences": "base sentences",
+        "half_width": "median",
+        "largest": "largest",
+    },
+)
 
 # %% [markdown]
 # We registered claims about these tables in `material/claims.yaml` after seeing the results of an earlier run at scale
@@ -519,7 +594,11 @@ parts = [
 ]
 _ = stage.table("comparisons", pd.concat([part for _, part in parts]))
 verdicts = [stats.summarise(claim, part, scale) for claim, part in parts]
-stage.table("claims", pd.DataFrame(verdicts))[["id", "verdict", "why"]]
+verdicts = stage.table("claims", pd.DataFrame(verdicts))
+counts = verdicts["verdict"].value_counts().rename_axis("verdict")
+notebooks.show_table(
+    counts.reset_index(name="n"), {"verdict": "verdict", "n": "claims"}
+)
 
 # %% [markdown] tags=["slide"]
 # ## What could be wrong
@@ -532,7 +611,7 @@ stage.table("claims", pd.DataFrame(verdicts))[["id", "verdict", "why"]]
 #   our search finds.
 
 # %%
-stage.close(globals())
+notebooks.show_table(stage.close(globals()), {"file": "file", "rows": "rows"})
 
 # %% [markdown]
 # ## Hand-over

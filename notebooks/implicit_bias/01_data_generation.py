@@ -60,7 +60,7 @@ from statsmodels.stats.proportion import proportion_confint
 
 from lib.core import files
 from lib.core.errors import TouchstoneError
-from lib.core.notebooks import show_source
+from lib.core.notebooks import show_source, show_table
 from lib.core.paths import ROOT, data_root, material
 from lib.core.seeds import set_up
 from lib.core.stage import open_stage
@@ -328,7 +328,7 @@ print(f"male pronouns: {(passed['gender'] == 'M').mean():.2f}")
 stage.figure("steps", plot_steps(steps))
 
 # %% [markdown]
-# The table has the same numbers. The paper keeps 663 of 73,547 sentences, or 0.90 %. Here half of the sentences pass, because they were written for this filter. Of the captions at scale
+# The table has the same numbers. The paper keeps 663 of 73,547 sentences, or 0.90&nbsp;%. Here half of the sentences pass, because they were written for this filter. Of the captions at scale
 # `cpu`, about one in a hundred passes.
 
 # %%
@@ -569,7 +569,7 @@ example = steps_of.split_words(
     "Someone winds up his right arm and knocks the fighter down with a haymaker."
 )
 assert one_sign(example) == 2
-print("steps 1 and 2 keep it; step 3 drops it if *his* is tied to *Someone*")
+print('steps 1 and 2 keep it; step 3 drops it if "his" is tied to "Someone"')
 
 # %% [markdown]
 # ## 7 · Text for the masked language model
@@ -655,7 +655,7 @@ print(f"{len(passed)} sentences, {len(text)} sentences of text")
 # Exercises with checks: [page](../../docs/course/exercises/implicit_bias.md#01-data-generation).
 
 # %%
-stage.close(globals())
+show_table(stage.close(globals()), {"file": "file", "rows": "rows"})
 
 # %% [markdown]
 # ## Hand-over

@@ -63,13 +63,13 @@ import torch
 
 from lib.attribution import captum_route
 from lib.core.files import save_parquet
-from lib.core.notebooks import show_source
+from lib.core.notebooks import show_source, show_table
 from lib.core.seeds import set_up
 from lib.core.stage import open_stage
 from lib.language.lexicon import MASK
 from lib.metrics.masked_pronoun import bias_score, gender_probabilities
 from lib.models.masked_gender import GenderAtMask
-from lib.plots import plot_words
+from lib.plots import FORM_NAMES, method_label, plot_words
 from lib.studies.implicit_bias import asked as questions
 from lib.studies.implicit_bias.answers import Answers
 from lib.studies.implicit_bias.figures import plot_drivers
@@ -156,7 +156,8 @@ print(f"BERT-uncased {uncased:.3f}, DistilBERT {distil:.3f}")
 top = asking.example(base)
 top = stage.table("example", top if may_show else top.head(0), digits=4)
 in_words(
-    top.fillna(""), {"word": "word", "probability": "probability", "gender": "gender"}
+    top.fillna("").replace({"gender": FORM_NAMES}),
+    {"word": "word", "probability": "probability", "gender": "gender"},
 )
 
 # %% [markdown]
@@ -259,6 +260,7 @@ show_source(captum_route.integrated_gradients)
 
 # %%
 explained, found = asking.explained(), asking.explanations(base)
+method_names = {name: method_label(name) for name in methods}
 print(f"{len(explained)} sentences, {len(methods)} methods, {len(found)} explanations")
 
 # %% [markdown] tags=["slide"]
@@ -289,7 +291,7 @@ if "Integrated Gradients" in methods:
     largest = checks.loc["Integrated Gradients"]
     assert largest["share_max"] <= 1.01 * tolerance or largest["steps_max"] >= 1999
 in_words(
-    stage.table("completeness", checks.reset_index()),
+    stage.table("completeness", checks.reset_index()).replace(method_names),
     {"method": "method", "gap_median": "gap, median", "gap_max": "gap, largest"}
     | {"share_max": "largest, as a share", "steps_max": "points, at most"},
 )
@@ -342,7 +344,7 @@ share = part[part["role"] == "antecedent"].groupby(["method", "row_id"])["share"
 roles = pd.DataFrame({"share": share, "even": 1 / sizes}).dropna()
 roles = roles.groupby("method").mean().reset_index()
 in_words(
-    stage.table("by_role", roles),
+    stage.table("by_role", roles).replace(method_names),
     {"method": "method", "share": "share of the noun", "even": "even share"},
 )
 
@@ -408,13 +410,13 @@ control = pd.DataFrame(
     columns=columns,
 )
 in_words(
-    stage.table("controls", control),
+    stage.table("controls", control).replace(method_names),
     {"left": "method", "right": "with", "agreement": "rank correlation"}
     | {"shuffled": "shuffled"},
 )
 
 # %% [markdown]
-# Integrated Gradients and Occlusion agree clearly beyond chance. InputXGradient agrees little with either: it uses only the slope at the sentence itself. The other two compare the sentence with
+# Integrated Gradients and Occlusion agree clearly beyond chance. Input x Gradient agrees little with either: it uses only the slope at the sentence itself. The other two compare the sentence with
 # one in which a word (Occlusion) or every word (Integrated Gradients) is padding.
 #
 # ## 7 · Vectors for stage 4
@@ -458,7 +460,7 @@ print(f"{len(asked_phrases)} phrases")
 # Exercises with checks: [page](../../docs/course/exercises/implicit_bias.md#03-attribution).
 
 # %%
-stage.close(globals())
+show_table(stage.close(globals()), {"file": "file", "rows": "rows"})
 
 # %% [markdown]
 # ## Hand-over

@@ -70,7 +70,7 @@ import pandas as pd
 
 from lib import stats
 from lib.core.files import load_parquet, read_table, read_yaml, save_parquet
-from lib.core.notebooks import show_source
+from lib.core.notebooks import show_source, show_table
 from lib.core.paths import material
 from lib.core.seeds import set_up
 from lib.core.stage import open_stage
@@ -597,7 +597,9 @@ in_words(
 # The word-embedding association test (WEAT, Caliskan et al. 2017) has four lists. In its test 7 they are words such as *algebra* (X) and *poetry* (Y), male words (A) and female words (B). A word's
 # association is its mean similarity to A minus that to B:
 #
-# $$s(w, A, B) = \mathrm{mean}_{a \in A} \cos(w, a) - \mathrm{mean}_{b \in B} \cos(w, b) \qquad s(X, Y, A, B) = \sum_{x \in X} s(x, A, B) - \sum_{y \in Y} s(y, A, B)$$
+# $$s(w, A, B) = \mathrm{mean}_{a \in A} \cos(w, a) - \mathrm{mean}_{b \in B} \cos(w, b)$$
+#
+# $$s(X, Y, A, B) = \sum_{x \in X} s(x, A, B) - \sum_{y \in Y} s(y, A, B)$$
 #
 # The effect size $d$ is the difference of the mean associations of X and Y, divided by the standard deviation over all their words. The p value is the share of all ways to halve these words, the
 # *partitions*, that have a larger s. By hand: A and X point right, B and Y point up. No partition has a larger s, so p is 0.
@@ -901,7 +903,7 @@ print(f"{len(table)} rows; stage 5 shows them")
 # Exercises with checks: [page](../../docs/course/exercises/implicit_bias.md#04-metrics).
 
 # %%
-stage.close(globals())
+show_table(stage.close(globals()), {"file": "file", "rows": "rows"})
 
 # %% [markdown]
 # ## Hand-over

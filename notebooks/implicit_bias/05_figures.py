@@ -64,6 +64,7 @@ from functools import partial
 import pandas as pd
 
 from lib.core.files import read_table
+from lib.core.notebooks import show_table
 from lib.core.paths import material
 from lib.core.stage import open_stage
 from lib.stats import show_verdicts
@@ -104,7 +105,7 @@ tables["drivers"] = pd.read_csv(stage.input("03_attribution", "figure.csv"))
 pd.set_option("display.max_colwidth", None)
 claims = material("implicit_bias") / "claims.yaml"
 verdicts = partial(show_verdicts, stage, tables["claims"], claims)
-print(", ".join(files))
+print(f"{len(tables)} tables are read")
 
 # %% [markdown] tags=["slide"]
 # There are five verdicts. A claim **holds** or holds **partly**. It **fails** if a test shows that its effect is absent or reversed. It is **undecided** where the data cannot tell, and **not run** where
@@ -243,6 +244,7 @@ in_words(
 # | the placebo does nothing | undecided<!-- implicit_bias/cpu/04_metrics/claims[id=started_placebo_does_nothing].verdict --> / undecided<!-- implicit_bias/cpu/04_metrics/claims[id=placebo_does_nothing].verdict --> | |
 #
 # Augmentation also lowers the mean score (holds<!-- implicit_bias/cpu/04_metrics/claims[id=augmentation_shifts_bias].verdict -->). That it makes nouns more alike fails<!-- implicit_bias/cpu/04_metrics/claims[id=augmentation_narrows_spread].verdict -->.
+# Whether their spread stays the same, over all runs that were started, is undecided<!-- implicit_bias/cpu/04_metrics/claims[id=started_spread_stays].verdict -->.
 
 # %%
 first = ["augmentation_reduces_bias", "augmentation_beats_base"]
@@ -316,7 +318,7 @@ verdicts("all")
 # The next cell lists the files of this stage.
 
 # %%
-stage.close(globals())
+show_table(stage.close(globals()), {"file": "file", "rows": "rows"})
 
 # %% [markdown]
 # ## Hand-over

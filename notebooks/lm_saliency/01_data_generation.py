@@ -61,7 +61,7 @@ import pandas as pd
 
 from lib.core import files, paths
 from lib.core.errors import TouchstoneError
-from lib.core.notebooks import show_source
+from lib.core.notebooks import show_source, show_table
 from lib.core.seeds import set_up
 from lib.core.stage import open_stage
 from lib.language import corpora
@@ -114,6 +114,7 @@ if data_source not in ("bundled", "published"):
 is_published = data_source == "published"
 stage = open_stage("lm_saliency", scale, "01_data_generation")
 set_up(seed, n_threads)
+pd.set_option("display.max_colwidth", None)
 folder = paths.material("lm_saliency")
 sources = corpora.read_sources(folder / "sources.yaml")
 syneval, winobias, word_lists = (
@@ -134,7 +135,8 @@ print(len(" ".join(map(str, word_lists.values())).split()), "words of the gramma
 #
 # The verb is *is*, because it agrees with *author*. So *author*, at position 1, is the cue, and the class is 0, singular.
 # *Drivers*, at position 5, has the other number and is the attractor. *Taxi* is not marked. The assert compares this
-# answer with our code's.
+# answer with our code's. In template `obj_rel_across_anim_singular` the verb agrees with an animate singular noun across
+# an object relative clause; `subj_rel` is a subject relative.
 
 # %%
 rows = templates.syneval_rows(syneval)
@@ -163,8 +165,7 @@ shown.iloc[[0, 1, 8, 16, 18, 20, 22]].rename(
 )
 
 # %% [markdown]
-# Our tests compare all 6280 lines with the published files, in order. This cell repeats the comparison if the files are
-# there.
+# Our tests compare all 6280 lines with the published files. So does this cell if they are there.
 
 # %%
 if is_published:
@@ -253,8 +254,8 @@ pd.DataFrame(
 ).T
 
 # %% [markdown]
-# Each tree stops at the filter that it was written for, and the last one passes all of them. With the published data the
-# same function reads the treebank EWT.
+# Each tree stops at the filter it was written for, and the last one passes all. With the published data the same
+# function reads the treebank EWT.
 
 # %%
 trees = list(by_hand.values())
@@ -364,9 +365,8 @@ stage.table("corpora", origins[fields]).set_index("corpus")[
 ]
 
 # %% [markdown]
-# Every sentence that begins like a test line is left out. The parameter `wikitext` adds the paper's corpus, WikiText-103,
-# by download (we have never fetched it). The parameter `books_words` adds public-domain books; no author is in both
-# training and validation text.
+# Every sentence that begins like a test line is left out. `wikitext` adds the paper's corpus, WikiText-103, by download
+# (we never fetched it). `books_words` adds public-domain books; no author is in both training and validation text.
 
 # %%
 natural_test = list(ewt["prefix"]) if is_published else []
@@ -404,9 +404,8 @@ print(len(types), "word types;", len(sentences) - len(kept), "lines left out")
 # %% [markdown] tags=["slide"]
 # ## 6 · Which rules fail on which set?
 #
-# The column `set` names each set. At scale `small`, *Held-out number* and *Held-out gender* are held-out sentences of the
-# grammar. Of a line longer than `longest_line` only the last words are kept. The line is left out if no cue or no
-# attractor remains.
+# At scale `small`, *Held-out number* and *Held-out gender* are held-out sentences of the grammar. Of a line longer than
+# `longest_line` only the last words are kept. The line is left out if no cue or attractor remains.
 
 # %%
 if is_published:
@@ -495,8 +494,8 @@ table = stage.table("statistics", statistics, 3).set_index("set")
 table[["lines", *human]].rename(columns=human)
 
 # %% [markdown] tags=["slide"]
-# *Reading it.* In Syneval the attractor almost always stands next to the predicted verb. So an explanation that simply
-# favours late words fails there. In Winobias the order of the two nouns is balanced, and the rule passes half.
+# *Reading it.* In Syneval at most one word usually separates the attractor from the predicted verb. So an explanation
+# that simply favours late words fails there. In Winobias the order of the two nouns is balanced, and the rule passes half.
 #
 # **Two checks.** First, we estimate the chance of random scores from 200 draws, which must agree with the exact value.
 
@@ -603,7 +602,7 @@ for task, table in probes.items():
 # ## What could be wrong
 #
 # - **A prediction rests on more than agreement.** *The author that the guards like* makes *writes* more likely than *melts*.
-#   The paper removes this with a probe that knows only two classes; see the next stage.
+#   The paper removes this with a probe that knows only two classes (stage 2).
 # - **"Expected" is a convention in the gender set.** Nothing in *The bride met the groom because* makes *she* right. A model
 #   with a strong prior for one gender is scored on it.
 # - **Gender from names and titles** is a crude rule, and two genders are a simplification of the data sets. The boss in
@@ -623,7 +622,7 @@ for task, table in probes.items():
 # Exercises with checks: [page](../../docs/course/exercises/lm_saliency.md#01-data-generation).
 
 # %%
-stage.close(globals())
+show_table(stage.close(globals()), {"file": "file", "rows": "rows"})
 
 # %% [markdown]
 # ## Hand-over

@@ -313,8 +313,8 @@ of_models.set_index(["architecture", "size"])[
 ].head(12)
 
 # %% [markdown]
-# A student starts from its teacher's layers, and soon comes near its teacher. The models of the sweep read only a tenth
-# of the text, and learn little:
+# A student starts from its teacher's layers. Only the Transformer's comes near its teacher. The models of the sweep read
+# a tenth of the text, and learn little:
 
 # %% tags=["nbval-ignore-output"]
 numbers = accuracy.loc[
@@ -322,9 +322,10 @@ numbers = accuracy.loc[
     ["size", "accuracy", "low", "high", "learnt"],
 ]
 swept = stage.table("sweep", every[in_sweep].merge(numbers, on="size"))
-swept.drop(columns=["architecture", "training"]).set_index("size").rename(
-    columns={"learnt": "has learnt number"}
-).head(12)
+settings = swept["size"].map(figures.names_of_settings(list(swept["size"])))
+swept.drop(columns=["architecture", "training", "size"]).set_index(
+    ["layers", settings.rename("setting")]
+).rename(columns={"learnt": "has learnt number"}).head(12)
 
 # %% [markdown] tags=["slide"]
 # ## 5 · Is it the model's knowledge?
@@ -409,7 +410,10 @@ stage.table("thresholds", thresholds)
 stage.table("knowledge", known)
 shown = known.query("section == 'all' and size == 'full'")
 shown = shown.assign(
-    AUC=[f"{r.auc:.2f} [{r.auc_low:.2f}, {r.auc_high:.2f}]" for r in shown.itertuples()]
+    AUC=[
+        f"{r.auc:.2f}\u00a0[{r.auc_low:.2f},\u00a0{r.auc_high:.2f}]"
+        for r in shown.itertuples()
+    ]
 )
 shown.pivot_table(
     index=["dataset", "architecture"],

@@ -66,7 +66,7 @@ import torch
 
 from lib.attribution.next_word import explain_next_word, next_word_batch
 from lib.core.files import save_parquet
-from lib.core.notebooks import show_source
+from lib.core.notebooks import show_source, show_table
 from lib.core.seeds import set_up
 from lib.core.stage import open_stage
 from lib.plots import plot_words
@@ -188,7 +188,11 @@ stage.table("identity", by_hand, 4).set_index("word")
 # The score of a word is *gradient times input*, summed over the coordinates of its embedding $\mathbf{x}$. Here $f$ is
 # $\log p$:
 #
-# $$\psi_V = \mathbf{x}\cdot\nabla f(\mathbf{x}), \qquad \psi_{SG} = \mathbf{x}\cdot\frac1N\sum_{n}\nabla f(\mathbf{x}+\varepsilon_n), \qquad \psi_{IG} = (\mathbf{x}-\mathbf{x}')\cdot\frac1n\sum_{k=1}^{n}\nabla f(\mathbf{x}' + \tfrac{k}{n}(\mathbf{x}-\mathbf{x}')) .$$
+# $$\begin{aligned}
+# \psi_V &= \mathbf{x}\cdot\nabla f(\mathbf{x}), \\
+# \psi_{SG} &= \mathbf{x}\cdot\frac1N\sum_{n}\nabla f(\mathbf{x}+\varepsilon_n), \\
+# \psi_{IG} &= (\mathbf{x}-\mathbf{x}')\cdot\frac1n\sum_{k=1}^{n}\nabla f(\mathbf{x}' + \tfrac{k}{n}(\mathbf{x}-\mathbf{x}')) .
+# \end{aligned}$$
 #
 # SG averages the gradient at noisy copies of the line. IG averages it along a straight path from an empty line
 # $\mathbf{x}'$, whose embeddings are zero. The library captum defines V and IG; our code must give the same numbers.
@@ -527,7 +531,7 @@ stage.table("draws", draws).set_index("architecture").rename(
 # Exercises with checks: [page](../../docs/course/exercises/lm_saliency.md#03-attribution).
 
 # %%
-stage.close(globals())
+show_table(stage.close(globals()), {"file": "file", "rows": "rows"})
 
 # %% [markdown]
 # ## Hand-over

@@ -61,7 +61,7 @@ import pandas as pd
 
 from lib import stats
 from lib.core import files, paths
-from lib.core.notebooks import show_source
+from lib.core.notebooks import in_words, show_source, show_table
 from lib.core.seeds import set_up
 from lib.core.stage import open_stage
 from lib.metrics.plausibility import is_plausible, pearson, plausibility
@@ -246,11 +246,10 @@ is_learnt = known.assign(learnt=takes_part).set_index(of_model)["learnt"].to_dic
 
 # %% tags=["nbval-ignore-output"]
 stage.table("answers", known)
-human = {"says_1": "says class 1", "auc": "AUC", "auc_low": "AUC, low end"}
-shown = known[known["size"] == "full"].set_index(["dataset", "scheme"])
-shown[["says_1", "balanced", "auc", "auc_low", "learnt", "constant"]].round(3).rename(
-    columns=human
-).head(12)
+human = {"dataset": "set", "scheme": "architecture", "says_1": "says class 1"}
+human |= {"balanced": "balanced", "auc": "AUC", "auc_low": "AUC, low end"}
+human |= {"learnt": "learnt", "constant": "constant"}
+in_words(known[known["size"] == "full"], human)
 
 # %% [markdown] tags=["slide"]
 # *Reading it.* Of the full models only the Transformer has learnt a set, *Held-out number*. On Syneval the answer
@@ -342,9 +341,8 @@ of_methods = full.pivot_table(
 )
 of_rules = floors.set_index(["dataset", "scheme"])[["random", "nearest"]]
 shown = of_methods[["V", "SG", "IG"]].join(of_rules)
-shown.round(3).rename(
-    columns={"random": "random scores", "nearest": "nearest noun"}
-).head(12)
+shown = shown.rename_axis(["set", "architecture"]).round(3)
+shown.rename(columns={"random": "random scores", "nearest": "nearest noun"}).head(12)
 
 # %% [markdown] tags=["slide"]
 # *Reading it.* For the one model that has learnt its set, all three methods pass far more lines than either rule. High
@@ -352,7 +350,7 @@ shown.round(3).rename(
 #
 # **Which pronoun is expected?** In Winobias the paper chooses the female one. With the male one, cues and attractors
 # change places, and expected answers become alternative ones. But the test of a line stays the same: if the model
-# predicts *he*, the man must score higher. So `all` cannot change, and `exp` and `alt` swap.
+# predicts *he*, the man must score higher. So `all` cannot change, and `expected` and `alternative` swap.
 
 # %%
 she = {"Winobias": sets["Winobias"]}
@@ -368,8 +366,8 @@ known = passes[
 turned = known.assign(is_expected=~known["is_expected"])
 
 # %% [markdown]
-# If a model nearly always answers *he*, `all` reflects one scenario only. Here `balanced` is the plain mean of `exp` and
-# `alt`. It is empty if a scenario has fewer than twenty lines, as in all rows here. For IG:
+# If a model nearly always answers *he*, `all` reflects one scenario only. Here `balanced` is the plain mean of `expected`
+# and `alternative`. It is empty if a scenario has fewer than twenty lines, as in all rows here. For IG:
 
 # %% tags=["nbval-ignore-output"]
 pronouns = pd.concat(
@@ -397,9 +395,11 @@ pronouns = pd.concat(
 enough = pronouns[["n_exp", "n_alt"]].min(axis=1) >= 20
 pronouns["balanced"] = pronouns[["exp", "alt"]].mean(axis=1).where(enough)
 stage.table("pronouns", pronouns)
-of_ig = pronouns[pronouns["method"] == "IG"].drop(columns="method")
-of_ig.set_index(["scheme", "expected"]).round(3).rename(
-    columns={"n_exp": "lines, exp", "n_alt": "lines, alt"}
+in_words(
+    pronouns[pronouns["method"] == "IG"],
+    {"scheme": "architecture", "expected": "expected pronoun"}
+    | {"n_exp": "lines, expected", "n_alt": "lines, alternative", "all": "all"}
+    | {"exp": "expected", "alt": "alternative", "balanced": "balanced"},
 )
 
 # %% [markdown] tags=["slide"]
@@ -457,7 +457,7 @@ def by_method(frame):
         columns=["method", "side"],
         values="estimate",
         sort=False,
-    )
+    ).rename_axis(["set", "architecture"])
 
 
 consistency = both_sides(pairs)
@@ -522,7 +522,7 @@ groupings = pd.DataFrame(
 counts = groupings.loc[:2, ["templates", "pairs", "unequal_pairs"]]
 assert counts.values.tolist() == [[24, 6256, 1296]] * 2 + [[12, 4708, 460]]
 table_of = stage.table("groupings", groupings).drop(columns="unequal_pairs")
-table_of.set_index(["dataset", "grouping", "unequal"])
+table_of.rename(columns={"dataset": "set"}).set_index(["set", "grouping", "unequal"])
 
 # %% [markdown]
 # ## 5 · Another model, the same reason
@@ -556,8 +556,11 @@ of_inputs = consistency[consistency["side"] == "verum"].rename(
 )[["dataset", "size", "method", "input_consistency"]]
 of_models = configurations[["size", "layers", "parameters", "perplexity"]]
 of_sweep = of_sweep.merge(of_inputs, on=["dataset", "size", "method"], how="left")
-shown = stage.table("sweep", of_sweep.merge(of_models, on="size")).set_index(
-    ["dataset", "size", "method"]
+shown = (
+    stage.table("sweep", of_sweep.merge(of_models, on="size"))
+    .assign(size=lambda t: t["size"].map(figures.names_of_settings([*t["size"]])))
+    .set_index(["dataset", "layers", "size", "method"])
+    .rename_axis(["set", "layers", "setting", "method"])
 )
 shown[["all", "low", "high", "input_consistency", "learnt"]].rename(
     columns={"input_consistency": "input consistency"}
@@ -612,7 +615,7 @@ comparisons["is_ranked"] &= np.array(
     [is_learnt[r.dataset, r.scheme, "full"] for r in comparisons.itertuples()]
 )
 shown = stage.table("comparisons", comparisons).query("left == 'V' and right == 'IG'")
-shown = shown.set_index(["dataset", "scheme"])
+shown = shown.set_index(["dataset", "scheme"]).rename_axis(["set", "architecture"])
 shown[["difference", "low", "high", "p_holm", "is_ranked"]].rename(
     columns={"difference": "V minus IG", "p_holm": "p (Holm)", "is_ranked": "ranked"}
 ).head(12)
@@ -639,7 +642,9 @@ print(
     "are far off",
 )
 shown = stage.table("integrity", integrity)[~integrity["adds_up"]]
-shown = shown.set_index(["dataset", "scheme", "method"])
+shown = shown.set_index(["dataset", "scheme", "method"]).rename_axis(
+    index=["set", "architecture", "method"], columns=None
+)
 shown[["all", "from_parts", "allowed"]].round(4).rename(
     columns={"all": "all, printed", "from_parts": "all, from its parts"}
 )
@@ -746,7 +751,8 @@ chosen = [
 # %% tags=["nbval-ignore-output"]
 shown = items.words_to_show(chosen, explained["shown"], passes, sets)
 first_line = stage.table("examples", shown).head(8)
-first_line.set_index("word")[["dataset", "method", "role", "score", "says", "passed"]]
+first_line = first_line.rename(columns={"dataset": "set"}).set_index("word")
+first_line[["set", "method", "role", "score", "says", "passed"]]
 
 # %% [markdown] tags=["slide"]
 # ## What could be wrong
@@ -764,7 +770,7 @@ first_line.set_index("word")[["dataset", "method", "role", "score", "says", "pas
 # Exercises with checks: [page](../../docs/course/exercises/lm_saliency.md#04-metrics).
 
 # %%
-stage.close(globals())
+show_table(stage.close(globals()), {"file": "file", "rows": "rows"})
 
 # %% [markdown]
 # ## Hand-over

@@ -57,6 +57,7 @@ import numpy as np
 import pandas as pd
 
 from lib.core.files import read_table
+from lib.core.notebooks import show_table
 from lib.core.paths import material
 from lib.core.stage import open_stage
 from lib.plots import plot_words
@@ -75,12 +76,13 @@ formats = ["png"]  # file formats of the figures: png, pdf, svg
 # paper's natural sets, the Penn Treebank (PTB) and CoNLL-2012, are licensed. At scale `cpu` the treebank EWT and the
 # documents of OntoGUM take their place; at scale `small`, held-out sentences of our grammar do.
 #
-# The column `scheme` holds the architecture; LSTM and QRNN are [recurrent networks](../../docs/glossary.md). The
-# methods are the plain gradient (V), SmoothGrad (SG) and Integrated Gradients (IG). A model has *learnt* a set if its
+# In our files the column `scheme` holds the architecture; LSTM and QRNN are [recurrent networks](../../docs/glossary.md).
+# The methods are the plain gradient (V), SmoothGrad (SG) and Integrated Gradients (IG). A model has *learnt* a set if its
 # answers there are better than chance (stage 4, section 2).
 
 # %%
 stage = open_stage("lm_saliency", scale, "05_figures")
+pd.set_option("display.max_colwidth", None)
 tables = {
     name: pd.read_csv(stage.input("04_metrics", f"{name}.csv"))
     for name in (
@@ -179,7 +181,7 @@ stage.figure("table_3", figure, formats)
 
 # %% tags=["nbval-ignore-output"]
 def beside(ours, value, table, quantity, scenario):
-    """This run and the paper in one layout: a row for each architecture and method."""
+    """This run and the paper: a row for each set, columns by architecture and method."""
     index = ["scheme", "method"]
     here = ours.pivot_table(index=index, columns="dataset", values=value, sort=False)
     is_meant = numbers["source"].eq(f"Ding & Koehn 2021, {table}")
@@ -187,7 +189,8 @@ def beside(ours, value, table, quantity, scenario):
     there = numbers[is_meant].pivot_table(
         index=index, columns="dataset", values="value", sort=False
     )
-    return pd.concat({"this run": here, "paper": there}, axis=1).round(3).head(12)
+    both = pd.concat({"this run": here, "paper": there}, axis=1).round(3).T.head(12)
+    return both.rename_axis(index=[None, "set"], columns=["architecture", "method"])
 
 
 stage.table("table_3", table_3)
@@ -286,7 +289,8 @@ for r in of_paper.rename(columns={"class": "scenario"}).itertuples():
 names = ["test", "dataset", "scheme", "method", "column", "paper", "ours"]
 table_6 = stage.table("table_6", pd.DataFrame(rows, columns=names))
 of_all = table_6.query("test == 'plausibility' and column == 'all'")
-of_all.set_index(["scheme", "method", "dataset"])[["paper", "ours"]].round(3)
+of_all = of_all.set_index(["scheme", "method", "dataset"])[["paper", "ours"]].round(3)
+of_all.rename_axis(["architecture", "method", "set"])
 
 # %% [markdown] tags=["slide"]
 # ## 6 · Table 7: a right answer, and the wrong noun
@@ -302,9 +306,10 @@ astray = tables["astray"].merge(
     ]
 )
 share = 100 * astray.loc[astray["learnt"], "estimate"]
+ends = dict.fromkeys(f"{value:.0f}" for value in (share.min(), share.max()))
 title = (
-    "Where a model has learnt its set, it happens in "
-    f"{share.min():.0f} to {share.max():.0f} % of its right answers"
+    f"Right answers for which no method finds a cue: {' to '.join(ends)} % "
+    "where the model has learnt its set"
     if len(share)
     else "No model has learnt a set, so nothing is said about its right answers"
 )
@@ -417,24 +422,28 @@ else:
 #
 # ## 8 · Verdicts
 #
-# At scale `small` the next cell only counts. At scale `cpu` it shows a row for each registered claim and for each number
-# that the paper prints, decided ones first ([the results page](../../outputs/reference/lm_saliency/cpu/05_figures.ipynb),
-# [table](../../outputs/reference/lm_saliency/cpu/05_figures/verdict_all.csv)). A claim can rest on several comparisons,
-# such as one for each set and model; the column `ours` of that table holds their median.
+# At scale `small` the next cell only counts. At scale `cpu` it shows twelve of the registered claims, decided ones first
+# ([the results page](../../outputs/reference/lm_saliency/cpu/05_figures.ipynb)). One line counts the numbers that the
+# paper prints. [The table](../../outputs/reference/lm_saliency/cpu/05_figures/verdict_all.csv) has them all. A claim can
+# rest on several comparisons, such as one for each set and model; the column `ours` of that table holds their median.
 #
 # Of the fifteen claims that were registered at first, 6<!-- lm_saliency/cpu/decided[claims=registered at first, state=after].decided --> are decided there, before the last run
 # 1<!-- lm_saliency/cpu/decided[claims=registered at first, state=before].decided -->. 6<!-- lm_saliency/cpu/decided[claims=registered at first, state=after].undecided --> are undecided, because three trainings differ widely, and
 # 3<!-- lm_saliency/cpu/decided[claims=registered at first, state=after].not run --> were not run: two need the sweep, one an LSTM that has learnt Syneval. Most of the printed numbers belong to models or sets that were not run.
 
 # %%
-show_verdicts(stage, tables["claims"], material("lm_saliency") / "claims.yaml", "all")
+registered = material("lm_saliency") / "claims.yaml"
+verdicts = show_verdicts(stage, tables["claims"], registered, "all")
+if verdicts is not None:
+    show_table(verdicts, dict(zip(verdicts, verdicts)))
 
 # %% [markdown]
-# *Reading it.* With one training run of each model no claim about trained models can be decided: the spread between
-# training runs is not known. So scale `small` shows that every step works, and what each test means.
+# *Reading it.* At scale `small` there is one training run of each model. Then no claim about trained models can be
+# decided, because the spread between training runs is not known. So scale `small` shows that every step works, and what
+# each test means.
 
 # %%
-stage.close(globals())
+show_table(stage.close(globals()), {"file": "file", "rows": "rows"})
 
 # %% [markdown]
 # ## Hand-over

@@ -152,7 +152,7 @@ def test_performance_shows_models_hard_rows_and_floors():
     figure, plotted = plot_performance(table)
     assert {"all rows", "hard rows", "First pronoun rule", "Bag of words"} == legend_texts(figure)
     names = [tick.get_text() for tick in figure.axes[0].get_yticklabels()]
-    assert names == [scheme_label(name, 40) for name in SCHEME_ORDER] and len(plotted) == len(table)
+    assert names == [scheme_label(name, 20) for name in SCHEME_ORDER] and len(plotted) == len(table)
     assert finding(figure) == "2 of 12 models classify worse than the first-pronoun rule"
 
 

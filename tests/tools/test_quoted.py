@@ -95,7 +95,7 @@ def test_a_table_is_made_by_its_recipe() -> None:
     page = f"<!-- table\n{recipe}-->\n| old |\n<!-- end -->"
     assert "| plain | -.12 |\n| x | .55 |\n" in quoted.renewed(page)
     wide = "from: x/t\nrows: method\ncolumns: seed\nvalues: MA\ninterval: true\ndigits: 1\n"
-    assert "| LIME | .6 [.5, .6] |  |" in quoted.table_of(wide)
+    assert "| LIME | .6 [.5,&nbsp;.6] |  |" in quoted.table_of(wide)
 
 
 @pytest.mark.usefixtures("table")

@@ -154,15 +154,10 @@ def summary(card: Mapping[str, Any], same_as: str | None = None) -> str:
     below = [row["truth"] for row in ranked if row["high"] < 0]
     open_ = [row["truth"] for row in ranked if row["low"] <= 0 <= row["high"]]
     said = [f"Its numbers are those of {same_as}."] if same_as else []
-    for names, start in (
-        (above, "Above the best rule that never looks at the model"),
-        (
-            below,
-            "Below that rule" if above else "Below the best rule that never looks at the model",
-        ),
-        (open_, "Not told apart from it"),
-    ):
-        said += [f"{start}: {'; '.join(names)}."] if names else []
+    rule = "the best rule that never looks at the model"
+    for names, start in ((above, "Above"), (below, "Below"), (open_, "Not told apart from")):
+        said += [f"{start} {rule}: {'; '.join(names)}."] if names else []
+        rule = "that rule" if names else rule
     if card["gate"] is not None and not card["gate"]["passes"]:
         said.append("It hardly changes when all weights of the model are drawn anew.")
     if not card["decides"]:
@@ -191,7 +186,7 @@ def row_of(
     }
     reason = why if own.empty else None
     if not own.empty and numbers["value"] is None:
-        reason = "floor and oracle are too near"
+        reason = "floor and best possible score are too near"
     return {
         "truth": truth,
         "asks": ASKS[truth],
@@ -269,7 +264,7 @@ def _quality(budgets: pd.DataFrame, explainer: str) -> list[dict[str, Any]]:
 def sentences_of(
     truths: pd.DataFrame, mine: pd.DataFrame, scored: pd.DataFrame, truth: str
 ) -> list[dict[str, Any]]:
-    """The best, the middle and the worst sentence of one truth.
+    """The best, the middle and the worst sentence of one truth; each text once.
 
     Args:
         truths: of stage 02.
@@ -280,9 +275,10 @@ def sentences_of(
     if part.empty:
         return []
     items = telling_items(truths).set_index("item_id")
-    places = {"good": len(part) - 1, "typical": len(part) // 2, "bad": 0}
+    part = part[~part["item_id"].map(items["text"]).duplicated()]
+    places = {len(part) // 2: "typical", 0: "bad", len(part) - 1: "good"}
     shown = []
-    for which, place in places.items():
+    for place, which in sorted(places.items(), reverse=True):
         item = part.iloc[place]
         about = items.loc[item["item_id"]]
         same = (mine["model"] == about["model"]) & (mine["text"] == about["text"])

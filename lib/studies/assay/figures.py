@@ -224,6 +224,7 @@ def _draw_panel(ax: Axes, part: pd.DataFrame, rows: dict[str, float]) -> None:
         label.set_horizontalalignment(side)  # so that those of two panels do not touch
     n = part.loc[part["role"] == "explainer", "n_clusters"].max()
     below = f"{panel.score}\nn = {n:.0f}\n[{rule.lower()}]".replace("goal of the", "goal of\nthe")
+    below = below.replace("word counts", "word\ncounts")
     ax.set_xlabel(below if floor < 1 else f"{below}\ncannot be\nbeaten", fontsize=9)
     ax.set_title(panel.title, fontsize=9)
     ax.tick_params(axis="y", length=0)

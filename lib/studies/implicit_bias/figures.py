@@ -23,22 +23,25 @@ _OUTSIDE: dict[str, Any] = {"loc": "outside lower center", "frameon": False}
 
 
 def plot_steps(steps: pd.DataFrame) -> plt.Figure:
-    """How many sentences each step of the filter leaves.
+    """How many sentences each step of the filter leaves, from 0 or on a logarithmic scale.
 
     Args:
         steps: step, sentences, share.
     """
     first, last = steps["sentences"].iloc[[0, -1]]
+    is_log = bool(first >= 10 * last)  # else the lengths of the bars can be compared
+    start, end = (last / 2, first * 8) if is_log else (0, first * 1.4)
     with plt.rc_context(STYLE):
         figure, ax = plt.subplots(figsize=(7, 2.6), layout="constrained")
-        ax.hlines(range(len(steps)), last / 2, steps["sentences"], color=COLOURS[0], linewidth=3)
+        ax.hlines(range(len(steps)), start, steps["sentences"], color=COLOURS[0], linewidth=3)
         ax.plot(steps["sentences"], steps["step"], "o", color=COLOURS[0])
         for y, (n, share) in enumerate(zip(steps["sentences"], 100 * steps["share"])):
-            ax.text(n * 1.2, y, f"{n:,} ({share:.1f} %)", va="center")
+            at: dict[str, Any] = {"xytext": (9, 0), "textcoords": "offset points"}
+            ax.annotate(f"{n:,} ({share:.1f} %)", (n, y), va="center", **at)
         ax.set(
-            xscale="log",
-            xlabel="sentences that are left (logarithmic scale)",
-            xlim=(last / 2, first * 8),
+            xscale="log" if is_log else "linear",
+            xlabel="sentences that are left" + " (logarithmic scale)" * is_log,
+            xlim=(start, end),
             ylim=(len(steps) - 0.5, -0.7),
         )
         ax.set_title(f"{last:,} of {first:,} sentences leave the gender to one pronoun")
@@ -101,13 +104,15 @@ def plot_drivers(drivers: pd.DataFrame) -> plt.Figure:
             range(len(drivers)),
             [f"{word} ({n})" for word, n in zip(drivers["word"], drivers["sentences"])],
         )
+        reach = max(map(abs, ax.get_xlim()))  # with 0 in the middle, above the label
+        ax.set_xlim(-reach, reach)
         ax.set(xlabel="← towards she        mean score in log-probability        towards he →")
         if len(drivers):
             ax.set_title(_strongest(drivers))
         looks = (
             (">", _HE, _HE, "towards he"),
             ("<", _SHE, _SHE, "towards she"),
-            ("o", "0.4", "white", f"in fewer than {_FEW} sentences"),
+            (">", "0.4", "white", f"in fewer than {_FEW} sentences"),
         )
         handles = [
             Line2D([], [], marker=m, linestyle="", color=c, markerfacecolor=f, label=label)

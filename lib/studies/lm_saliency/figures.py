@@ -182,6 +182,7 @@ def plot_consistency(
         title: the first line.
     """
     every = pd.concat(panels.values())
+    left = min(-0.2, every.loc[every["method"].isin(METHODS), "low"].min() - 0.05)
     places = list(dict.fromkeys(zip(every["dataset"], every["scheme"])))
     places.sort(key=lambda place: list(learnt).index(place))
     with plt.rc_context(STYLE):
@@ -202,7 +203,7 @@ def plot_consistency(
                 if dataset not in here:
                     ax.text(0.5, y, "no templates", color=_GREY, ha="center", va="center")
             ax.axvline(0, color="0.3", linewidth=0.8)
-            ax.set(title=heading, xlim=(-0.2, 1.05), xlabel="Pearson's correlation")
+            ax.set(title=heading, xlim=(left, 1.05), xlabel="Pearson's correlation")
             ax.set(yticks=range(len(places)), yticklabels=[f"{a}, {b}" for a, b in places])
         axes[0].invert_yaxis()
         figure.legend(handles=[*_key_of(_LOOKS, METHODS), _HOLLOW], ncols=4, **_BELOW)
@@ -226,7 +227,8 @@ def plot_astray(table: pd.DataFrame, title: str) -> plt.Figure:
             height = places.index((r.dataset, r.scheme)) + (0.15 if r.size == "student" else -0.15)
             _estimate(ax, r.estimate, height, r, *looks[r.size])
         ax.set(yticks=range(len(places)), yticklabels=[f"{a}, {b}" for a, b in places])
-        ax.set(xlabel="share of its right answers", xlim=(-0.005, None))
+        left = -0.02 * table["high"].max()  # room for the marks at 0
+        ax.set(xlabel="share of its right answers", xlim=(left, None))
         ax.invert_yaxis()
         keys = _key_of(looks, {"full": "model", "student": "its student"})
         figure.legend(handles=[*keys, _HOLLOW], ncols=3, **_BELOW)
@@ -259,7 +261,7 @@ def plot_sweep(panels: Sequence[tuple[str, pd.DataFrame, str]], title: str) -> p
                 )
                 marker, colour = looks[setting]
                 if column == "all":
-                    ax.plot([x, x], [r.low, r.high], color=colour, lw=0.7, alpha=0.6)
+                    ax.plot([x, x], [r.low, r.high], color=colour, lw=1.5)
                 area = _LARGEST * r.parameters / every["parameters"].max()
                 fill = colour if r.learnt else "white"
                 ax.scatter(
@@ -282,7 +284,8 @@ def plot_sweep(panels: Sequence[tuple[str, pd.DataFrame, str]], title: str) -> p
             if column != shown:
                 ax.set_ylabel(_SCALES[column])
                 shown = column
-        size = Line2D([], [], ls="", label="larger: more parameters")
+        label = "larger: more parameters"
+        size = Line2D([], [], marker="o", ls="", color="0.3", ms=11, label=label)
         keys = [*_key_of(looks, {name: name for name in settings}), _HOLLOW, size]
         figure.legend(handles=keys, ncols=4, **_BELOW)
         figure.suptitle(title)

@@ -95,7 +95,7 @@ def test_the_reference_is_small_and_of_the_promised_kinds() -> None:
     assert {path.suffix for path in handed_over} <= {".npz", ".json"}
     packed = {path for path in files if path.suffixes[-2:-1] == [".xz"]}  # see lib/core/handover.py
     assert {path.relative_to(REFERENCE).parts[1:3] for path in packed} == {("small", "handover")}
-    published = {path.parent.name for path in REFERENCE.glob("*/cpu")}
+    published = {path.parents[1].name for path in REFERENCE.glob("*/cpu/04_metrics")}
     assert published >= {"geco", "lm_saliency", "cebab", "implicit_bias"}
     pages = {REFERENCE / study / "cpu" / "05_figures.ipynb" for study in published}
     assert pages <= set(files)

@@ -105,8 +105,8 @@ def moved_links(text: str, source: Path, page: Path) -> str:
 
 
 def published() -> list[str]:
-    """The studies whose run at this scale is committed."""
-    return [study for study in find_studies() if reference_dir(study, SCALE).is_dir()]
+    """The studies whose run at this scale is committed whole; of others units may be."""
+    return [name for name in find_studies() if (reference_dir(name, SCALE) / "04_metrics").is_dir()]
 
 
 def page_of(study: str) -> Path:

@@ -27,7 +27,7 @@ from .comparisons import (
 )
 from .contrasts import judge_contrasts
 from .estimates import Estimate, estimate, estimate_auc, estimates, estimates_of, half_widths
-from .verdicts import show_verdicts
+from .verdicts import show_verdicts, tell_verdicts
 
 __all__ = [
     "VERDICTS",
@@ -51,6 +51,7 @@ __all__ = [
     "paired_differences",
     "read_claims",
     "show_verdicts",
+    "tell_verdicts",
     "smallest_detectable_difference",
     "summarise",
     "variance_split",

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from ..core.notebooks import show_table
 from ..core.stage import Stage
 from .claims import VERDICTS, read_claims
 
@@ -62,3 +63,12 @@ def show_verdicts(
         }
     )
     return shown.reset_index(drop=True)
+
+
+def tell_verdicts(
+    stage: Stage, claims: pd.DataFrame, registered: Path, name: str, *ids: str
+) -> None:
+    """`show_verdicts`, displayed: at most twelve rows, then a line that counts the others."""
+    table = show_verdicts(stage, claims, registered, name, *ids)
+    if table is not None:
+        show_table(table, dict(zip(table, table)))

@@ -66,7 +66,7 @@ import pandas as pd
 from lib.core.notebooks import show_table
 from lib.core.paths import material
 from lib.core.stage import open_stage
-from lib.stats import show_verdicts
+from lib.stats import tell_verdicts
 from lib.studies.assay.figures import PANELS, SHORT_NAMES, plot_agreement, plot_whole
 
 # %% [markdown]
@@ -86,7 +86,7 @@ stage = open_stage("assay", scale, "05_figures")
 names = ("cells", "agreement", "gate", "recommended", "claims")
 tables = {name: pd.read_csv(stage.input("04_metrics", f"{name}.csv")) for name in names}
 verdicts = partial(
-    show_verdicts, stage, tables["claims"], material("assay") / "claims.yaml"
+    tell_verdicts, stage, tables["claims"], material("assay") / "claims.yaml"
 )
 truths = [truth for truth in PANELS if truth in set(tables["cells"]["truth"])]
 print(f"{len(tables['cells'])} cells, {len(truths)} truths")

@@ -64,7 +64,7 @@ from lib.core.notebooks import show_table
 from lib.core.paths import material
 from lib.core.stage import open_stage
 from lib.plots import plot_directions, plot_errors
-from lib.stats import show_verdicts
+from lib.stats import tell_verdicts
 from lib.studies.cebab.outside import NAME, split_verdicts
 from lib.studies.cebab.reviews import ASPECTS, VALUES
 from lib.studies.cebab.words import in_words
@@ -92,7 +92,7 @@ pd.set_option("display.max_colwidth", None)
 registered = material("cebab") / "claims.yaml"
 ours, about_outside = split_verdicts(tables["claims"])
 first = tables["errors"][["dataset", "model"]].iloc[0]
-verdicts = partial(show_verdicts, stage, ours, registered)
+verdicts = partial(tell_verdicts, stage, ours, registered)
 print(", ".join(f"{name} {len(table)}" for name, table in tables.items()))
 
 # %% [markdown] tags=["slide"]
@@ -293,7 +293,7 @@ print(f"{len(effects)} effects, of {effects['who'].nunique()} who say or feel th
 
 # %%
 if len(about_outside):
-    show_verdicts(stage, about_outside, registered, NAME)
+    tell_verdicts(stage, about_outside, registered, NAME)
 verdicts("all")
 
 # %% [markdown]

@@ -72,7 +72,7 @@ from lib.core.notebooks import show_table
 from lib.core.paths import material
 from lib.core.stage import open_stage
 from lib.plots.panels import DATASET_NAMES
-from lib.stats import show_verdicts
+from lib.stats import show_verdicts, tell_verdicts
 
 # %% [markdown]
 # ## Settings
@@ -104,17 +104,11 @@ for name in ("yardsticks", "randomisation"):
     file = stage.input("appendix_what_models_use", f"{name}.csv")
     tables[name] = pd.read_csv(file)
 registered = material("geco") / "claims.yaml"
-verdicts = partial(show_verdicts, stage, tables["claims"], registered)
+verdicts, judge = (
+    partial(show, stage, tables["claims"], registered)
+    for show in (show_verdicts, tell_verdicts)
+)
 pd.set_option("display.max_colwidth", None)
-
-
-def judge(name: str, *ids: str) -> None:
-    """Show the verdicts on some claims and save them; scale small has none."""
-    table = verdicts(name, *ids)
-    if table is not None:
-        show_table(table, dict(zip(table, table)))
-
-
 print(len(tables), "tables,", len(tables["claims"]), "claims and printed numbers")
 
 # %% [markdown] tags=["slide"]

@@ -67,7 +67,7 @@ from lib.core.files import read_table
 from lib.core.notebooks import show_table
 from lib.core.paths import material
 from lib.core.stage import open_stage
-from lib.stats import show_verdicts
+from lib.stats import tell_verdicts
 from lib.studies.implicit_bias import figures
 from lib.studies.implicit_bias.naming import MODELS, PARTS, in_words
 
@@ -104,7 +104,7 @@ tables = {name: pd.read_csv(stage.input("04_metrics", f"{name}.csv")) for name i
 tables["drivers"] = pd.read_csv(stage.input("03_attribution", "figure.csv"))
 pd.set_option("display.max_colwidth", None)
 claims = material("implicit_bias") / "claims.yaml"
-verdicts = partial(show_verdicts, stage, tables["claims"], claims)
+verdicts = partial(tell_verdicts, stage, tables["claims"], claims)
 print(f"{len(tables)} tables are read")
 
 # %% [markdown] tags=["slide"]

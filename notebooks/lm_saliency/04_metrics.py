@@ -711,8 +711,7 @@ stage.table("claims", found)
 print(f"{len(found)} claims and numbers are judged; stage 5 shows them")
 
 # %% [markdown]
-# Stage 5 counts the right answers for which all three methods point at an attractor (the paper's Table 7). It colours
-# two lines of each of three sets, chosen by their words alone. The architecture with the most accurate probe comes first.
+# Stage 5 counts the right answers for which all three methods point at an attractor (the paper's Table 7):
 
 # %%
 is_named = passes["method"].isin(figures.METHODS) & passes["size"].isin(both_sizes)
@@ -728,6 +727,10 @@ found = stats.estimates(
     seed=seed,
 )
 _ = stage.table("astray", found)
+
+# %% [markdown]
+# It colours two lines of each of three sets, chosen by their words alone. The architecture with the most accurate probe
+# comes first.
 
 # %%
 is_own = (probes["size"] == "full") & (probes["kind"] == probes["task"])

@@ -53,6 +53,8 @@
 # %%
 import lib.same_numbers  # first: the same instructions on every processor
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 
@@ -61,7 +63,7 @@ from lib.core.notebooks import show_table
 from lib.core.paths import material
 from lib.core.stage import open_stage
 from lib.plots import plot_words
-from lib.stats import show_verdicts
+from lib.stats import tell_verdicts
 from lib.studies.lm_saliency import figures
 
 # %% [markdown]
@@ -433,9 +435,8 @@ else:
 
 # %%
 registered = material("lm_saliency") / "claims.yaml"
-verdicts = show_verdicts(stage, tables["claims"], registered, "all")
-if verdicts is not None:
-    show_table(verdicts, dict(zip(verdicts, verdicts)))
+verdicts = partial(tell_verdicts, stage, tables["claims"], registered)
+verdicts("all")
 
 # %% [markdown]
 # *Reading it.* At scale `small` there is one training run of each model. Then no claim about trained models can be

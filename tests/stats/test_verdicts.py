@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from lib.core.stage import PRACTICE
-from lib.stats.verdicts import show_verdicts
+from lib.stats.verdicts import show_verdicts, tell_verdicts
 
 CLAIMS = pd.DataFrame(
     [
@@ -76,3 +76,16 @@ def test_scale_small_decides_nothing(registered: Path, capsys: pytest.CaptureFix
     assert not small.saved and capsys.readouterr().out.startswith(
         "5 claims are judged at scale cpu"
     )
+
+
+def test_verdicts_are_told_in_twelve_rows_and_a_line(
+    registered: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    displayed: list[str] = []
+    monkeypatch.setattr("IPython.display.display", lambda page: displayed.append(page.data))
+    many = pd.concat([CLAIMS[CLAIMS["id"].isin(list("abc"))]] * 5, ignore_index=True)
+    tell_verdicts(stage("cpu"), many, registered, "all")  # type: ignore[arg-type]
+    assert displayed[0].count("<td>claim ") == 12
+    assert capsys.readouterr().out.endswith("3 more rows are in the saved table.\n")
+    tell_verdicts(stage("small"), many, registered, "all")  # type: ignore[arg-type]
+    assert len(displayed) == 1

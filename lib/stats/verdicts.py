@@ -1,5 +1,6 @@
 """Verdicts as a notebook shows them: decided ones first, and a single line at scale small."""
 
+import re
 from pathlib import Path
 
 import pandas as pd
@@ -10,6 +11,8 @@ from .claims import VERDICTS, read_claims
 
 # The two that decide, the two that do not, and what this run could not ask.
 _ORDER = ("holds", "fails", "partly", "undecided", "not run")
+# A count of one comparison tells nothing; its reason does.
+_ONE = re.compile(r"^of 1 comparisons 1 (?:not run|\w+)(?: \((.*?)\)(?=$|;))?")
 _WORDS = {"MA": "mass accuracy", "RMA": "relative mass accuracy"}  # quantities that are codes
 assert set(_ORDER) == set(VERDICTS)
 
@@ -59,7 +62,7 @@ def show_verdicts(
                 + ("" if pd.isna(row.low) else f" ({row.low:.3g} to {row.high:.3g})")
                 for row in chosen.itertuples()
             ],
-            "why": chosen["why"].fillna(""),
+            "why": [_ONE.sub(r"\1", why).strip("; ") for why in chosen["why"].fillna("")],
         }
     )
     return shown.reset_index(drop=True)

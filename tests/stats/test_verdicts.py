@@ -15,8 +15,17 @@ from lib.stats.verdicts import show_verdicts, tell_verdicts
 
 CLAIMS = pd.DataFrame(
     [
-        ("a", "q", "> 0", 0.12345, 0.1, 0.2, "undecided", "open"),
-        ("b", "q", "> 0", 0.5, np.nan, np.nan, "fails", np.nan),
+        (
+            "a",
+            "q",
+            "> 0",
+            0.12345,
+            0.1,
+            0.2,
+            "undecided",
+            "of 1 comparisons 1 undecided (open (a)); b",
+        ),
+        ("b", "q", "> 0", 0.5, np.nan, np.nan, "fails", "of 1 comparisons 1 fails"),
         ("n1", "a number", 0.7, 0.71, 0.6, 0.8, "holds", ""),
         ("c", "q", "> 0", 0.25, 0.2, 0.3, "holds", ""),
         ("n2", "a number", 0.7, 0.1, 0.0, 0.2, "fails", ""),
@@ -49,7 +58,7 @@ def test_decided_claims_come_first_and_numbers_are_counted(
     assert list(shown) == ["claim", "verdict", "it says", "ours", "why"]
     assert shown["ours"].tolist() == ["0.25 (0.2 to 0.3)", "0.5", "0.123 (0.1 to 0.2)"]
     assert shown["it says"].tolist() == ["q > 0"] * 3
-    assert shown["why"].tolist() == ["", "", "open"] and shown.index.tolist() == [0, 1, 2]
+    assert shown["why"].tolist() == ["", "", "open (a); b"] and shown.index.tolist() == [0, 1, 2]
     assert capsys.readouterr().out == (
         "2 printed numbers are in verdict_all.csv: 1 holds, 1 fails\n"
     )

@@ -51,7 +51,8 @@ def test_a_variant_is_cited_as_its_method() -> None:
 @pytest.mark.parametrize("study", find_studies())
 def test_every_committed_run_can_be_cited(study: str) -> None:
     for scale in ("small", "cpu"):
-        if (folder := reference_dir(study, scale)).is_dir():
+        folder = reference_dir(study, scale)
+        if (folder / "04_metrics").is_dir():  # of a run that goes on, units alone are committed
             keys = KEY.findall(citations.cite_run(folder))
             assert len(keys) == len(set(keys)) >= 2
 

@@ -60,8 +60,8 @@ class Committed(stages.Stage):
         self.drawn.append(name)
 
     def close(self, parameters: Any) -> pd.DataFrame:
-        """Nothing is recorded."""
-        return pd.DataFrame()
+        """Nothing is recorded, so no file is listed."""
+        return pd.DataFrame(columns=["file", "rows", "columns"])
 
 
 def draw_stage_05(study: str, scale: str, save: Save) -> list[str]:

@@ -712,7 +712,7 @@ check_function(
 # `sets` is of scale `cpu`. `random` is the share of lines that random scores pass, `nearest` that of the rule *the noun nearest to the verb*. What does the row *Syneval* tell a designer of explanations?
 #
 # - `"a"` The nearest noun nearly always is a cue.
-# - `"b"` There the attractor stands next to the verb, so whoever favours late words fails.
+# - `"b"` There the attractor usually stands at most one word before the verb, so whoever favours late words fails.
 # - `"c"` Random scores are better than any rule.
 
 # %% tags=["hole"]

@@ -100,9 +100,9 @@ assay: .venv/run  ## the same for the assay: one explainer against every truth [
 	$(BIN)/touchstone run $@ $(ASKED)
 
 .PHONY: card
-card: .venv/run  ## EXPLAINER=mine:by_length | METHOD=LIME | FILE=scores.parquet: one page on what it reaches under each truth [MODEL=folder of your classifier] [SETTINGS='{"n_samples": 200}']
+card: .venv/run  ## EXPLAINER=mine:by_length | METHOD=LIME | FILE=scores.parquet: one page on what it reaches under each truth [MODEL=folder of your classifier] [TEXTS=folder of make dataset] [SETTINGS='{"n_samples": 200}']
 	@test -n "$(strip $(EXPLAINER)$(METHOD)$(FILE))" || { echo 'say which explainer: make card EXPLAINER=LIME'; exit 2; }
-	$(BIN)/touchstone card $(if $(EXPLAINER)$(METHOD),"$(or $(EXPLAINER),$(METHOD))") $(if $(FILE),--file "$(FILE)") $(if $(MODEL),--model "$(MODEL)") $(if $(SETTINGS),--settings '$(SETTINGS)')
+	$(BIN)/touchstone card $(if $(EXPLAINER)$(METHOD),"$(or $(EXPLAINER),$(METHOD))") $(if $(FILE),--file "$(FILE)") $(if $(MODEL),--model "$(MODEL)") $(if $(TEXTS),--texts "$(TEXTS)") $(if $(SETTINGS),--settings '$(SETTINGS)')
 
 .PHONY: board
 board: .venv/run  ## everybody under every truth, with what lies in outputs/submissions: a page and a CSV [FRESH=1: code is run again on new items]
@@ -131,7 +131,7 @@ data: .venv/run  ## download the published data sets, pinned by commit and SHA-2
 	$(BIN)/touchstone data $(NAMES)
 
 .PHONY: bench
-bench: .venv/run  ## speed beside well-batched peers (about 15 minutes of one core; FULL=1: hours, and the other tables), after `make demo` or MODELS=a finished geco run [PUBLISH=1]
+bench: .venv/run  ## speed beside well-batched peers (15 to 20 minutes of one core; FULL=1: hours, and the other tables), after `make demo` or MODELS=a finished geco run [PUBLISH=1]
 	$(BENCH) tools/benchmarks/rivals.py $(if $(FULL),--full,--quick) $(if $(MODELS),--models $(MODELS)) --shape base --no-works
 	$(BENCH) tools/benchmarks/rivals.py $(if $(FULL),--full,--quick) $(if $(MODELS),--models $(MODELS)) $(if $(PUBLISH),--publish)
 	$(if $(FULL),$(BENCH) tools/benchmarks/bench.py --full $(if $(MODELS),--models $(MODELS)))

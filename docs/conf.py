@@ -86,3 +86,11 @@ html_theme_options = {
     "pygments_dark_style": "a11y-high-contrast-dark",
     "search_bar_text": "Search",
 }
+
+
+def setup(app):
+    """Fields of a named tuple stand in its signature; "alias for field 0" says nothing more."""
+    app.connect(
+        "autodoc-skip-member",
+        lambda app, what, name, obj, skip, options: skip or type(obj).__name__ == "_tuplegetter",
+    )

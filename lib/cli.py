@@ -216,7 +216,8 @@ def card(arguments: Sequence[str]) -> int:
     """one page on an explainer: what it reaches under each truth, how sure, at what cost"""
     from .core.files import parse_json
     from .doors.card import save_card
-    from .studies.assay.make_card import make_card
+    from .studies.assay.make_card import check_own_texts, make_card
+    from .studies.geco.corpus import read_geco
 
     parser = argparse.ArgumentParser(prog="touchstone card", description=card.__doc__)
     add = parser.add_argument
@@ -224,6 +225,7 @@ def card(arguments: Sequence[str]) -> int:
     add("--settings", default="{}", help='of the method, as JSON: {"n_samples": 200}')
     add("--file", type=Path, help="item_id and scores (.parquet), in place of an explainer")
     add("--model", type=Path, help="the folder of your own classifier (Hugging Face)")
+    add("--texts", type=Path, help="a folder that `touchstone dataset` made: texts of your own")
     add("--out", type=Path, help="the folder of the card (default: outputs/cards/NAME)")
     chosen = parser.parse_args(arguments)
     if (chosen.explainer is None) == (chosen.file is None):
@@ -231,14 +233,17 @@ def card(arguments: Sequence[str]) -> int:
     settings = parse_json(chosen.settings, "--settings", "write settings as a JSON object")
     if not isinstance(settings, dict):
         raise TouchstoneError("--settings is no JSON object; write names and values in braces")
+    if chosen.texts:
+        check_own_texts(chosen.texts, read_geco)
     os.environ.setdefault("TOUCHSTONE_PROGRESS", "1")
     name = chosen.explainer or chosen.file.stem
     slug = "_on_".join(
         "".join(c if c.isalnum() else "_" for c in part)
-        for part in (name, *([chosen.model.name] if chosen.model else []))
+        for part in (name, *(of.resolve().name for of in (chosen.model, chosen.texts) if of))
     )
     out = chosen.out or outputs_root() / "cards" / slug
-    page = save_card(make_card(name, settings, chosen.file, chosen.model, out), out)
+    made = make_card(name, settings, chosen.file, chosen.model, out, chosen.texts)
+    page = save_card(made, out)
     print(f"the card: {page}; its numbers: {page.with_suffix('.json')}")
     return 0
 

@@ -78,7 +78,7 @@ from lib.core.seeds import pick_device, set_up
 from lib.core.stage import open_stage
 from lib.doors import explain_texts, word_list, wrap
 from lib.metrics import mass_accuracy, truth_share
-from lib.plots import plot_words
+from lib.plots import FORM_NAMES, plot_words
 from lib.studies.geco.corpus import CLASSES
 from lib.studies.geco.labels import labelled_rows, read_labels
 from lib.training.classifier import Settings
@@ -111,12 +111,13 @@ rows = labelled_rows(list(labels.values()), "all")
 number = list(labels).index("north_and_south-02")
 ours = rows[rows["sentence_idx"] == number].reset_index(drop=True)
 print(f"{len(labels)} labelled sentences, {len(rows)} rows")
-pd.DataFrame(
+table = pd.DataFrame(
     zip(*ours["sentence"], ours["ground_truth"][0]), columns=[*CLASSES, "changes"]
-).T
+)
+show_table(table, FORM_NAMES | {"changes": "changes"})
 
 # %% [markdown] tags=["slide"]
-# In the last line a 1 marks a word that differs between the forms.
+# In the last column a 1 marks a word that differs between the forms.
 #
 # Now the trick that everything rests on. If a model can tell the forms apart, **it can only do so by the words marked
 # 1**. *to*, *it* and *tell* are there in every form, so they cannot help. For once we know the right answer before we
@@ -127,7 +128,7 @@ pd.DataFrame(
 #
 # The model is a *transformer*, a small one: all-MiniLM-L6-v2, which somebody else has trained on a billion pairs of
 # sentences. It turns a sentence into a list of numbers. On top of it we put a *head*, one small layer that turns
-# these numbers into three probabilities: F, M, NB. Only the head is new, and only the head learns.
+# these numbers into three probabilities, one for each form. Only the head is new, and only the head learns.
 #
 # We give it a few dozen sentences to learn from, and test it on others.
 
@@ -158,12 +159,12 @@ show_table(stage.table("accuracy", right), {"who": "who", "accuracy": "share rig
 # It has learnt something. And our own sentence, in its three forms?
 
 # %% tags=["nbval-ignore-output", "slide"]
-columns = {f"p_{name}": f"probability of {name}" for name in CLASSES}
+columns = {f"p_{form}": f"probability of {name}" for form, name in FORM_NAMES.items()}
 probabilities = tested.loc[is_ours, list(columns)].reset_index(drop=True)
 probabilities = stage.table(
     "probabilities", probabilities.assign(form=list(CLASSES)), 2
 )
-show_table(probabilities, {"form": "form"} | columns)
+show_table(probabilities.replace({"form": FORM_NAMES}), {"form": "form"} | columns)
 
 # %% [markdown] tags=["slide"]
 # For each form the model gives the right class the highest probability. **Why?** It cannot tell us. It is six layers of
@@ -176,7 +177,7 @@ show_table(probabilities, {"form": "form"} | columns)
 #
 # Ours is called **Integrated Gradients**. To the model every word is a list of numbers. So we can start from an empty
 # sentence, in which every word is blank, and change the numbers in small steps into those of the real one. At each step
-# we measure how much the probability of F rises, and through which word. The score of a word is the sum of its parts.
+# we measure how much the probability of *female* rises, and through which word. The score of a word is the sum of its parts.
 # We take fifty steps.
 #
 # **Before you look:** what should the scores of all eleven words add up to?
@@ -195,7 +196,7 @@ _ = stage.table("attribution", table)
 
 # %% [markdown] tags=["slide"]
 # Both *her* have large scores, and *daughter* follows. The word *mother* gets nothing, although it shows the form as
-# well. The word *leaves* was changed, too, and gets next to nothing. That is fair: the F form and the M form both have
+# well. The word *leaves* was changed, too, and gets next to nothing. That is fair: the female and the male form both have
 # *leaves*, so it cannot tell them apart.
 #
 # ## Do the scores add up?
@@ -305,7 +306,8 @@ plt.show()
 mine = wrap(model.module, model.tokenizer, CLASSES)
 texts = ["She leaves it to her brother .", "He leaves it to his sister ."]
 own = explain_texts(mine, texts, "Integrated Gradients")
-headings = [f"{row.method}\nexplains {CLASSES[row.target]}" for row in own.itertuples()]
+names = [FORM_NAMES[CLASSES[target]] for target in own["target"]]
+headings = [f"{row}\nexplains: {name}" for row, name in zip(own["method"], names)]
 figure, _ = plot_words(own.assign(label=headings))
 plt.show()
 lines = []
@@ -335,7 +337,7 @@ _ = stage.table("your_own", plain)
 #
 # - Set `n_train = 5`. The model gets worse. Does the explanation?
 # - For the attribution, write `"LIME"` or `"Saliency"` as the method, and drop `{"n_steps": n_steps}`.
-# - Explain the NB form: `.iloc[2]`. Is *leave* still ignored?
+# - Explain the non-binary form: `.iloc[2]`. Is *leave* still ignored?
 #
 # Exercises with checks: [page](../docs/course/exercises/start_here.md#00-start-here).
 

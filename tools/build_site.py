@@ -51,10 +51,9 @@ NOT_PAGES = ("note.md",)  # part of other pages
 BOARD = "docs/board.html"
 PLAYER = ROOT / "tools" / "player.py"  # makes the page to play with
 PLAY = """\
-# Which words decided?
+# Play against eight explainers
 
-Mark the words of a sentence, and compare yourself with the explainers.
-<a href="player.html">The page by itself</a> is one file.
+Mark words and compare. <a href="player.html">The page by itself</a> is one file.
 
 <iframe src="player.html" title="The page to play with" class="player"></iframe>
 """

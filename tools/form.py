@@ -20,15 +20,17 @@ from lib.core.notebooks import find_sources, read_notebook
 from lib.core.paths import ROOT
 
 TIMES = ROOT / "outputs" / "reference" / "benchmarks" / "times.csv"
-AIMS_OF_TIME = {  # minutes on two idle cores: wall, or of processor time
-    "check": ("make check, minutes", 2.0),
-    "test": ("make test, minutes", 15.0),
-    "demo": ("make demo, minutes of processor time", 5.0),
+WALL, PROCESSOR = "wall_seconds", "cpu_seconds"
+AIMS_OF_TIME = {  # minutes on two idle cores, and what they are minutes of
+    "check": ("make check, minutes", 2.0, WALL),
+    "test": ("make test, minutes", 15.0, WALL),
+    "demo": ("make demo, minutes of processor time", 5.0, PROCESSOR),
 }
 Row = tuple[str, str, str]
 # Why an aim is missed, by the start of its row. What is met needs no answer.
 ANSWERS = {
-    "make test": "30 notebooks under nbval take 57 %, and no unit test more than 14 s",
+    "make test": "every number is made anew, none is read from units: five trainings (stages 02) "
+    "took 1,014 of 2,588 s of a core when CI last ran, and two cores need half of these at best",
     "make demo": "stages 02 to 04 of geco train and explain six transfer schemes",
     "sections": "one idea a section, and in a stage 05 one figure of the paper",
     "cells": "definition, equation, code and check are cells of their own",
@@ -36,6 +38,7 @@ ANSWERS = {
     "lines of a code cell": "at 88 columns a formatter writes a call over many lines",
     "pictures": "schematics stand in the text and are not counted here",
     "lines of a file": "the median file has more docstring than code",
+    "lines of a function": "docstrings count, and explain each argument; in brackets without them",
     "statements": "what is left is checks of bad input, docstrings and data with one use each",
     "comments": "steps are named by functions and variables",
 }
@@ -77,13 +80,14 @@ def time_rows() -> list[Row]:
     with TIMES.open(newline="") as file:
         measured = {row["what"]: row for row in csv.DictReader(file)}
     rows = []
-    for what, (title, aim) in AIMS_OF_TIME.items():
-        if what not in measured:
-            rows.append((title, f"<= {aim:g}", "not measured"))
-            continue
-        cpu = float(measured[what]["cpu_seconds"]) / 60
-        wall = float(measured[what]["wall_seconds"]) / 60
-        rows.append((title, f"<= {aim:g}", f"{wall:.1f} ({cpu:.1f} of processor time)"))
+    for what, (title, aim, unit) in AIMS_OF_TIME.items():
+        here = "not measured"
+        if what in measured:
+            wall, cpu = (float(measured[what][name]) / 60 for name in (WALL, PROCESSOR))
+            here = f"{wall:.1f} ({cpu:.1f} of processor time)"
+            if unit == PROCESSOR:
+                here = f"{cpu:.1f} ({wall:.1f} of wall time)"
+        rows.append((title, f"<= {aim:g}", here))
     return rows
 
 
@@ -131,6 +135,8 @@ def lib_rows() -> list[Row]:
     }
     shared = sum(n for path, n in statements.items() if "studies" not in path.parts)
     all_lines = [line for text in texts.values() for line in text.splitlines()]
+    lengths = [(f.end_lineno or f.lineno) - f.lineno + 1 for f in functions]
+    undocumented = [n - n_lines_of_docstring(f) for n, f in zip(lengths, functions, strict=True)]
     comments = sum(n_comments(text) for text in texts.values())
     documented, typed = (share([test(f) for f in public]) for test in (ast.get_docstring, is_typed))
     return [
@@ -147,7 +153,7 @@ def lib_rows() -> list[Row]:
         (
             "lines of a function: median / max",
             "<= 14 / 50",
-            spread([(f.end_lineno or f.lineno) - f.lineno + 1 for f in functions]),
+            f"{spread(lengths)} (without docstrings {spread(undocumented)})",
         ),
         (
             "statements of lib / of its shared rooms",
@@ -169,6 +175,12 @@ def is_typed(function: ast.FunctionDef) -> bool:
     return function.returns is not None and all(
         argument.annotation is not None for argument in named
     )
+
+
+def n_lines_of_docstring(function: ast.FunctionDef) -> int:
+    """How many lines of a function its docstring takes, quotes included."""
+    first = function.body[0]
+    return (first.end_lineno or 0) - first.lineno + 1 if ast.get_docstring(function) else 0
 
 
 def n_comments(text: str) -> int:

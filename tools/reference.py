@@ -4,8 +4,8 @@
     python tools/reference.py geco cpu "what changed"   # the run is added to material/runs.csv
 
 At scale small what `touchstone start` needs is packed, too.
-CSV, JSON and PNG of every stage are taken; rows of a corpus, weights, Parquet and anything volatile
-stay where they are.
+CSV, JSON and PNG of every stage are taken; rows of a corpus, downloaded texts, weights, Parquet and
+anything volatile stay where they are.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from lib.core.paths import ROOT, outputs_root
 
 KINDS = {".csv", ".json", ".png"}
 VOLATILE = {"run.json"}
+TEXTS = {"asked.csv"}  # whole texts: ours at scale small, downloaded ones at others
 MOST_BYTES = 500_000
 
 
@@ -31,6 +32,8 @@ def wanted(folder: Path) -> dict[str, Path]:
     files = [
         path for path in folder.rglob("*") if path.suffix in KINDS and path.name not in VOLATILE
     ]
+    if folder.name != handover.SCALE:
+        files = [path for path in files if path.name not in TEXTS]
     names = {str(path.relative_to(folder)): path for path in sorted(files)}
     return {
         name: path

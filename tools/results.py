@@ -50,6 +50,7 @@ from lib.core.paths import ROOT, reference_dir
 from lib.core.pictures import save_png
 from lib.plots import COLOURS, FORM_NAMES, SCHEME_NAMES, STYLE, method_label
 from lib.plots.panels import DATASET_NAMES
+from lib.studies.lm_saliency.naming import METHODS, NORMS, SIDES
 
 SCALE = "cpu"
 FIGURES = "05_figures"
@@ -60,7 +61,8 @@ VALUES: dict[str, Mapping[str, str]] = {
     "dataset": DATASET_NAMES,
     "scheme": SCHEME_NAMES,
     "model": SCHEME_NAMES,
-    "method": {"InputXGradient": method_label("InputXGradient")},
+    "method": {"InputXGradient": method_label("InputXGradient"), **METHODS, **NORMS},
+    "side": SIDES,
     "class": FORM_NAMES,
     "target": FORM_NAMES,
     "predicted": FORM_NAMES,

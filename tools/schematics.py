@@ -368,5 +368,6 @@ def write(folder: Path, pictures: Path | None = None) -> None:
 
 
 if __name__ == "__main__":
-    write(FOLDER, outputs_root() / "schematics" if "--png" in sys.argv else None)
-    print(FOLDER)
+    pngs = [outputs_root() / "schematics"] if "--png" in sys.argv else []
+    write(FOLDER, *pngs)
+    print(FOLDER, *pngs, sep="\n")

@@ -24,6 +24,7 @@ COLUMNS = (
     "by_identity",
     "remarks",
 )
+_ROUNDING = 1e-9  # by which two scores are one
 _ENVIRONMENT = Environment(autoescape=True, trim_blocks=True, keep_trailing_newline=True)
 
 
@@ -61,7 +62,15 @@ def render_board(table: pd.DataFrame, about: str) -> str:
     by_entry = table.groupby(["role", "explainer", "author"], sort=False)
     rows = [_row(part, truths) for _, part in by_entry]
     page = (files(__package__) / "board_page.html").read_text(encoding="utf-8")
-    return _ENVIRONMENT.from_string(page).render(rows=rows, truths=truths, about=about)
+    told = {"rows": rows, "truths": truths, "about": about, "stronger": _stronger(table)}
+    return _ENVIRONMENT.from_string(page).render(told)
+
+
+def _stronger(table: pd.DataFrame) -> list[str]:
+    """The truths under which a rule is above the one that is 0, each with the strongest."""
+    rules = table[(table["role"] == "floor") & (table["value"] > _ROUNDING)]
+    best = rules.sort_values("value", ascending=False).drop_duplicates("truth").sort_index()
+    return [f"{row.truth} ({row.explainer}, {row.value:.2f})" for row in best.itertuples()]
 
 
 def _row(part: pd.DataFrame, truths: Sequence[str]) -> dict[str, Any]:

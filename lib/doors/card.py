@@ -16,7 +16,7 @@ from jsonschema import Draft202012Validator
 from ..core.errors import TouchstoneError
 from ..core.files import read_json, save_json, write_atomic
 
-SCHEMA = 2  # the version of the form that is written
+SCHEMA = 3  # the version of the form that is written
 _WIDTH, _LEFT, _RIGHT = 230, -1.0, 1.15  # of the strip: pixels, and the values at its ends
 _ENVIRONMENT = Environment(autoescape=True, trim_blocks=True, keep_trailing_newline=True)
 _WORDS = _ENVIRONMENT.from_string(
@@ -32,6 +32,9 @@ _STRIP = _ENVIRONMENT.from_string(
     '<line x1="{{ at(0) }}" x2="{{ at(0) }}" y1="1" y2="25" stroke="#767676"'
     ' stroke-dasharray="3 2"/>'
     '<line x1="{{ at(1) }}" x2="{{ at(1) }}" y1="1" y2="25" stroke="#767676"/>'
+    "{% if stronger is not none %}"
+    '<line x1="{{ at(stronger) }}" x2="{{ at(stronger) }}" y1="1" y2="25" stroke="#222"'
+    ' stroke-width="2" stroke-dasharray="2 2"/>{% endif %}'
     "{% if best is not none %}"
     '<path d="M{{ at(best) }} 7 l4 6 l-4 6 l-4 -6 z" fill="#542788"/>{% endif %}'
     "{% if low is not none %}"
@@ -113,11 +116,16 @@ def _number(value: float | None) -> str:
 
 
 def _strip(row: Mapping[str, Any]) -> str:
-    """A cell as a small picture: floor, oracle, the value with its interval, the best other."""
+    """A cell as a small picture: floor, oracle, a stronger rule, the value with its interval, the
+    best other.
+    """
     label = (
         f"{row['truth']}: value {_number(row['value'])}, best other {_number(row['best_value'])}"
     )
-    drawn = {name: row[name] for name in ("value", "low", "high")} | {"best": row["best_value"]}
+    stronger = row.get("stronger_value")  # unknown to a card of an earlier form
+    label += "" if stronger is None else f", a stronger rule {_number(stronger)}"
+    drawn = {name: row[name] for name in ("value", "low", "high")}
+    drawn |= {"best": row["best_value"], "stronger": stronger}
     return _STRIP.render(width=_WIDTH, at=_place, label=label, hollow=row["by_identity"], **drawn)
 
 

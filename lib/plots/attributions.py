@@ -3,6 +3,8 @@
 Floors, which see no model, carry the scheme "-" and are drawn wherever models are.
 """
 
+from collections.abc import Iterable
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -280,7 +282,8 @@ def plot_example(table: pd.DataFrame) -> Plotted:
     """Each word's share of the attribution of one sentence, a panel per method and scheme
     (GECOBench Figure 5).
 
-    Ground-truth words are green and hatched, and bold below. Floors stand in the last column.
+    Ground-truth words are green and hatched, and bold below. Floors stand in the last column. The
+    title says which word is most often the first of an explanation of a model, and how often.
 
     Args:
         table: scheme, method, position, word, share, is_truth; floors carry scheme "-".
@@ -322,10 +325,10 @@ def plot_example(table: pd.DataFrame) -> Plotted:
             loc="outside upper center",
             ncols=2,
             frameon=False,
-            title=f"\N{LEFT DOUBLE QUOTATION MARK}{_sentence(words['word'])}"
-            "\N{RIGHT DOUBLE QUOTATION MARK}: each word's share of the attribution",
+            title=_first_word(table[~is_floor], words),
             title_fontsize=11,
         )
+        figure.supxlabel("bars: each word's share of the attribution", fontsize=10)
     plotted = table.pivot_table(
         index=["scheme", "method"], columns="position", values="share", sort=False
     )
@@ -333,9 +336,21 @@ def plot_example(table: pd.DataFrame) -> Plotted:
     return figure, plotted.rename(columns=names).reset_index()
 
 
-def _sentence(words: pd.Series) -> str:
-    """Words as a sentence, without the blank before its full stop."""
-    return " ".join(words).replace(" .", ".")
+def _first_word(models: pd.DataFrame, words: pd.DataFrame) -> str:
+    """Which word has the largest share in most explanations of a model, and in how many."""
+    largest = models.loc[models.groupby(["scheme", "method"])["share"].idxmax(), "position"]
+    counts = largest.value_counts().sort_index()
+    word = words.set_index("position").loc[counts.idxmax(), "word"]
+    return (
+        f"{counts.max()} of {len(largest)} explanations of {_quoted(words['word'])} give the "
+        f"largest share to {_quoted([word])}"
+    )
+
+
+def _quoted(words: Iterable[str]) -> str:
+    """Words in quotation marks, without the blank before a full stop."""
+    said = " ".join(words).replace(" .", ".")
+    return f"\N{LEFT DOUBLE QUOTATION MARK}{said}\N{RIGHT DOUBLE QUOTATION MARK}"
 
 
 def _draw_shares(ax: plt.Axes, part: pd.DataFrame, words: pd.DataFrame) -> None:

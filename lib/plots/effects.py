@@ -84,12 +84,11 @@ def plot_errors(table: pd.DataFrame, ceilings: pd.DataFrame) -> Plotted:
             measured = table[table["metric"] == metric]
             rows = _rows_of(measured, dataset, model)
             _draw_errors(ax, rows, names)
-            for y in (y for y, name in enumerate(names) if name not in set(rows["explainer"])):
-                told = {"transform": ax.get_yaxis_transform(), "va": "center", "color": "0.45"}
-                ax.text(0.03, y, "not run", fontsize=7, **told)
             _draw_ceiling(ax, _rows_of(ceilings, dataset, model).set_index("metric"), metric)
             ax.set_title(f"{head}{colon}{_TITLES.get(metric, metric)}")
             ax.set_xlim(0, 1.05 * measured[["error", "high"]].max().max())
+            missing = [y for y, name in enumerate(names) if name not in set(rows["explainer"])]
+            _say_not_run(ax, missing)
         axes[0, 0].invert_yaxis()
         axes[-1, len(metrics) // 2].set_xlabel("mean error: further left is better", fontsize=9)
         figure.suptitle(_about_silence(table), fontsize=10)
@@ -203,6 +202,21 @@ def _draw_ceiling(ax: plt.Axes, ceilings: pd.DataFrame, metric: str) -> None:
         )
     if metric == "L2" and "bound" in ceilings.index:
         ax.axvline(ceilings.loc["bound", "error"], **_BOUND)
+
+
+def _say_not_run(ax: plt.Axes, rows: Sequence[int]) -> None:
+    """The words "not run" in rows without a mark, in the widest gap between lines and bands."""
+    upright = [np.ravel(line.get_xdata()) for line in ax.lines]
+    edges = [float(x[0]) for x in upright if len(x) == 2 and x[0] == x[1]]
+    for band in ax.patches:
+        edges += band.get_patch_transform().transform(band.get_path().vertices)[:, 0].tolist()
+    at = np.unique(np.clip([*ax.get_xlim(), *edges], *ax.get_xlim()))
+    widest = int(np.argmax(np.diff(at)))
+    middle = at[widest : widest + 2].mean()
+    box: dict[str, Any] = {"facecolor": "white", "edgecolor": "none", "pad": 0.3}  # hides the grid
+    for y in rows:
+        told = ax.text(middle, y, "not run", fontsize=7, ha="center", va="center", color="0.35")
+        told.set_bbox(box)
 
 
 def _draw_directions(ax: plt.Axes, wide: pd.DataFrame) -> AxesImage:

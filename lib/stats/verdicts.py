@@ -13,7 +13,21 @@ from .claims import VERDICTS, read_claims
 _ORDER = ("holds", "fails", "partly", "undecided", "not run")
 # A count of one comparison tells nothing; its reason does.
 _ONE = re.compile(r"^of 1 comparisons 1 (?:not run|\w+)(?: \((.*?)\)(?=$|;))?")
-_WORDS = {"MA": "mass accuracy", "RMA": "relative mass accuracy"}  # quantities that are codes
+_WORDS = {  # quantities that are codes
+    "MA": "mass accuracy",
+    "RMA": "relative mass accuracy",
+    "MA_chance_normalised": "chance-normalised mass accuracy",
+}
+_CODES = {  # in statements and quantities, whose wording stays as it was registered
+    "D_A": "all gendered words",
+    "D_S": "subject only",
+    "C": "head only",
+    "CEfAf": "everything learns",
+    "OLA": "one attention layer",
+    "verum": "the expected class",
+    "malum": "the other class",
+}
+_CODE = re.compile(rf"\b({'|'.join(_CODES)})\b")
 assert set(_ORDER) == set(VERDICTS)
 
 
@@ -43,14 +57,14 @@ def show_verdicts(
     rank = chosen["verdict"].map({verdict: i for i, verdict in enumerate(_ORDER)})
     chosen = chosen.assign(rank=rank).sort_values("rank", kind="stable").drop(columns="rank")
     stage.table(f"verdict_{name}", chosen)
-    statements = {claim.id: claim.statement for claim in read_claims(registered)}
+    statements = {claim.id: _glossed(claim.statement) for claim in read_claims(registered)}
     if not ids:
         is_number = ~chosen["id"].isin(statements)
         counts = chosen.loc[is_number, "verdict"].value_counts().reindex(_ORDER).dropna()
         told = ", ".join(f"{count:.0f} {verdict}" for verdict, count in counts.items())
         print(f"{is_number.sum()} printed numbers are in verdict_{name}.csv: {told or 'none'}")
         chosen = chosen[~is_number]
-    of = chosen["quantity"].replace(_WORDS).str.replace("_", " ")
+    of = chosen["quantity"].replace(_WORDS).str.replace("_", " ").map(_glossed)
     of = of.where(chosen["id"].isin(statements), "") + " "
     shown = pd.DataFrame(
         {
@@ -66,6 +80,17 @@ def show_verdicts(
         }
     )
     return shown.reset_index(drop=True)
+
+
+def _glossed(statement: str) -> str:
+    """A text with each code explained where it first stands.
+
+    >>> _glossed("Higher on D_A than on D_S, and D_A has more rows.")
+    'Higher on D_A (all gendered words) than on D_S (subject only), and D_A has more rows.'
+    """
+    for code in dict.fromkeys(_CODE.findall(statement)):
+        statement = re.sub(rf"\b{code}\b", f"{code} ({_CODES[code]})", statement, count=1)
+    return statement
 
 
 def tell_verdicts(

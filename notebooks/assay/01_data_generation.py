@@ -21,15 +21,15 @@
 #
 # ## What we found
 #
-# Only run size `small` exists: a few texts of our own. It shows the steps and decides nothing. There is no `cpu` run yet.
+# In the published texts of run size `cpu`; the cells below show our own.
 #
-# - **Fewer than half of the edited reviews can be used.** The truth *edit* needs edits that only remove words, or only add words:
-#   114<!-- assay/small/01_data_generation/nested[pairs=of these nested].n --> of 280<!-- assay/small/01_data_generation/nested[pairs=an original and its edit].n -->.
-#   [See the table](../../outputs/reference/assay/small/01_data_generation/nested.csv)
+# - **More than half of the edited reviews can be used.** The truth *edit* needs edits that only remove words, or only add words:
+#   839<!-- assay/cpu/01_data_generation/nested[pairs=of these nested].n --> of 1,417<!-- assay/cpu/01_data_generation/nested[pairs=an original and its edit].n -->.
+#   [See the table](../../outputs/reference/assay/cpu/01_data_generation/nested.csv)
 # - **Six truths fit into one format**: a text, a model, and a mark for each word. A seventh truth, *deletion*, uses the
-#   same texts. [See one text for each](../../outputs/reference/assay/small/01_data_generation/items_shown.png)
+#   same texts. [See one text for each](../../outputs/reference/assay/cpu/01_data_generation/items_shown.png)
 # - **One truth, *noun*, needs most of the altered texts.** To measure a word's effect, we exchange it for twenty others.
-#   [See the counts](../../outputs/reference/assay/small/01_data_generation/counts.csv)
+#   [See the counts](../../outputs/reference/assay/cpu/01_data_generation/counts.csv)
 #
 # ## You will see
 #
@@ -88,7 +88,8 @@ from lib.studies.lm_saliency.text import number_examples
 scale = "small"  # which settings: small, cpu or hub; names the output folder
 seed = 0  # of all draws of this stage
 n_threads = 1  # CPU threads
-# texts of the studies geco and cebab in place of ours, as {study: scale of its run}
+# texts of the studies geco and cebab in place of ours, as {study: scale of its run}:
+# for geco also a folder that make dataset made
 texts_of = {}
 n_items = 6  # texts of each truth that are explained
 longest = 16  # words of an explained text, at most
@@ -223,8 +224,8 @@ rules = {
     "or": ("canyon", "walnut"),
     "order": ("tulip", "radar"),
 }
-planted = plants.planted_texts(base, rules, "lemon", n_planted, seed)
-tests = plants.planted_texts(base, rules, "lemon", 40, seed + 1)
+planted = plants.planted_texts(base, rules, plants.DECOY, n_planted, seed)
+tests = plants.planted_texts(base, rules, plants.DECOY, 40, seed + 1)
 one = planted.query("rule == 'and' and target == 1").iloc[0]
 assert sorted(one["truth"])[-2:] == [0.5, 0.5] and sum(one["truth"]) == 1
 print(" ".join(one["sentence"]))
@@ -452,7 +453,7 @@ same = [
 assert not same, f"an alteration of {same[0]} changed nothing: look at altered.parquet"
 with_decoy = tests.query("decoy_at >= 0")
 assert all(row.truth[row.decoy_at] == 0 for row in with_decoy.itertuples())
-new = {word for pair in rules.values() for word in pair} | {"lemon"}
+new = {word for pair in rules.values() for word in pair} | {plants.DECOY}
 assert not new & {word.lower() for text in base for word in text}
 both = [set(zip(t["model"], t["sentence"].map(tuple))) for t in (asked, train)]
 assert not (shared := both[0] & both[1]), f"trained on an item: {min(shared)}"

@@ -19,16 +19,15 @@
 #
 # ## What we found
 #
-# Only run size `small` exists: six items for each truth, models trained for seconds. There is no `cpu` run yet, so
-# nothing is decided.
+# At run size `cpu`; the cells below show `small`.
 #
 # - **Explainers come in families.** Saliency and Gradient norm both score a word by the size of a gradient. They put
 #   the words of a text in almost the same order. Other pairs agree less, or not at all.
-#   [See the figure](../../outputs/reference/assay/small/03_attribution/agreement.png)
+#   [See the figure](../../outputs/reference/assay/cpu/03_attribution/agreement.png)
 # - **Some explainers never give negative scores**, so they cannot show that a word lowered the model's score. Attention
-#   rollout is one of them. [See one review](../../outputs/reference/assay/small/03_attribution/one_review.png)
-# - **Not every explainer works for every model.** Two of ten raise an error for some model.
-#   [See the messages](../../outputs/reference/assay/small/03_attribution/refused.csv)
+#   rollout is one of them. [See one review](../../outputs/reference/assay/cpu/03_attribution/one_review.png)
+# - **Not every explainer works for every model.** Three raise an error for some model.
+#   [See the messages](../../outputs/reference/assay/cpu/03_attribution/refused.csv)
 
 # %% [markdown] tags=["slide"]
 # ## You will see
@@ -254,7 +253,7 @@ picture = pd.DataFrame(
 )
 title = f"{len(mine)} answers to one review: rollout and Even have no sign"
 legend = {"removed": "removed in the edit"}
-figure, plotted = plot_words(picture, legend, "speaks for the class", title)
+figure, plotted = plot_words(picture, legend, "speaks for the class", title, digits=3)
 stage.figure("one_review", figure)
 plt.show()
 _ = stage.table("one_review", plotted[["label", "word", "score", "mark"]])

@@ -17,18 +17,23 @@
 #
 # ## What we found
 #
-# Only run size `small` exists: six items for each truth, models trained for seconds. There is no `cpu` run yet, so
-# nothing is decided.
+# At run size `cpu`: published texts, five fine-tuning runs of each model, fifteen explainers, at most 40 texts for each
+# truth. [All figures and verdicts](../../outputs/reference/assay/cpu/05_figures.ipynb).
 #
-# - **Explainers are rarely clearly better than a rule that never looks at the model.**
-#   [See the figure](../../outputs/reference/assay/small/05_figures/whole.png)
-# - **Under *edit*, *swap* and *cue* the rule that we chose for this comparison beforehand is not the strongest one.**
-#   Compared with the strongest, fewer explainers lead.
-#   [See the floors](../../outputs/reference/assay/small/04_metrics/floors.csv)
-# - **Three truths are about the data.** An explanation that only marks the right words has the best score there, without
-#   using the model. [See the last rows of the figure](../../outputs/reference/assay/small/05_figures/whole.png)
-# - **We cannot say whether different truths rank explainers alike.** The intervals are too wide.
-#   [See the figure](../../outputs/reference/assay/small/05_figures/agreement.png)
+# - **Explainers know what a word does in a model, and no rule does.** Under *noun*, AttnLRP has
+#   .53<!-- assay/cpu/04_metrics/cells[truth=noun, explainer=AttnLRP].raw --> and the best rule
+#   .12<!-- assay/cpu/04_metrics/cells[truth=noun, explainer=Nearest].raw -->.
+#   [See the figure](../../outputs/reference/assay/cpu/05_figures/whole.png)
+# - **Under *swap* and *deletion*, counting words is nearly enough.** A ratio of word counts has
+#   .91<!-- assay/cpu/04_metrics/cells[truth=swap, explainer=Log count ratio].raw --> under *swap*, the best explainer
+#   .89<!-- assay/cpu/04_metrics/cells[truth=swap, explainer=AttnLRP].raw -->.
+#   [See the floors](../../outputs/reference/assay/cpu/04_metrics/floors.csv)
+# - **Different truths rank explainers differently**: seven of ten pairs of truths about one model. So do two models under
+#   one truth. [See the figure](../../outputs/reference/assay/cpu/05_figures/agreement.png)
+# - **Saliency shows why one truth is not enough.** It has
+#   .93<!-- assay/cpu/04_metrics/cells[truth=mask, explainer=Saliency].raw --> under *altered words*, where
+#   .5 is chance, and .04<!-- assay/cpu/04_metrics/cells[truth=cue, explainer=Saliency].raw --> under *cue*, where .5 is
+#   chance, too.
 #
 # This notebook computes nothing. It draws tables of stage 4.
 #
@@ -37,6 +42,8 @@
 # - every explainer under every truth, compared with rules that never look at the model;
 # - whether different truths put the explainers in the same order;
 # - which explainers we can recommend for which question.
+#
+# The cells below show run size `small`: six items for each truth, models trained for seconds. It decides nothing.
 #
 # **You can then** say what a recommendation would need. **You need** [stage 4](04_metrics.ipynb). **Time:** 5 minutes
 # to read, under a minute to run, [10 minutes for the exercises](../../docs/course/exercises/assay.md#05-figures).
@@ -113,11 +120,13 @@ plt.show()
 _ = stage.table("whole", plotted)
 
 # %% [markdown] tags=["slide"]
-# Few dots are filled, so most explainers are not clearly better than the rule. Under the first truth (*altered words*)
-# none can be: the rule, word counts, has the best possible score.
+# The title counts the filled dots. At run size `small` there are few, and none under *altered words*: there the rule, word
+# counts, has the best possible score. In our `cpu` run most explainers are clearly better under *planted*, *noun* and one
+# *deletion*, few
+# under *altered words*, *swap* and *cue*, and none under *edit*, where the intervals are wide.
 #
-# Under *edit*, *swap* and *cue* other rules beat the one we chose beforehand (dotted). Compared with them, fewer explainers
-# lead: under *edit* five dots lie above the chosen rule, and none above the best one.
+# Often another rule beats the one we chose beforehand (dotted). Compared with it, fewer explainers lead: in our `cpu` run
+# none under *swap* and under any *deletion*.
 #
 # The last rows are *cheaters*, made from a part of the right answer. The cheater made only from the marks is perfect
 # under *altered words*, *planted* and *cue*. It is not perfect under *swap*, *edit* and *noun*, because these truths ask what
@@ -133,14 +142,15 @@ shown = {name: name for name in ["explainer", *truths[:6]]}
 show_table(grid, shown | {"mask": "altered words"})
 
 # %% [markdown] tags=["slide"]
-# With six items for each truth, the order of the explainers can be chance.
+# At run size `small`, with six items for each truth, the order of the explainers can be chance.
 #
 # ## Do the truths rank explainers alike?
 #
 # **How to read the figure.** Each dot compares two truths. At 1 they put the explainers in the same order; at 0 the
-# orders have nothing in common. The line is the interval. The triangle shows how well a truth agrees with itself, if we
-# split its items into halves. For two truths we draw the lower of their two triangles. The truths differ clearly if
-# their line ends left of it.
+# orders have nothing in common. The blue line is the interval for these explainers, the wide grey one for any explainers
+# of their kind. The triangle shows how well a truth agrees with itself, if we split its items into halves. For two truths
+# we draw the lower of their two triangles. The truths differ clearly if their blue line ends left of it. The last line
+# compares two models, an encoder and one attention layer, under *planted*.
 
 # %% tags=["nbval-ignore-output", "slide"]
 figure, plotted = plot_agreement(tables["agreement"])
@@ -153,8 +163,11 @@ columns |= {"high": "to", "ceiling": "ceiling"}
 show_table(plotted.assign(truths=two[0] + " / " + two[1]), columns)
 
 # %% [markdown] tags=["slide"]
-# No line ends left of its triangle, so we cannot say that two truths differ. The triangles are low because a half has
-# only three texts. With so few texts, some dots even lie right of their triangles by chance.
+# The title counts the pairs that differ. At run size `small` the triangles are low, because a half has only three texts;
+# some dots even lie right of their triangles by chance. In our `cpu` run the deletions with padding and with the mask token
+# agree, and *altered words* agrees with none of the others.
+#
+# The last line warns of too simple a lesson: in our `cpu` run two models rank the explainers as differently as two truths.
 #
 # ## Does each explanation depend on the model?
 #
@@ -172,7 +185,11 @@ show_table(gate, columns | {"passes": "passes"})
 # ## What can we recommend?
 #
 # Each row of the table has a question about a model or its data, the truth that tests it, and the family of explainers
-# that we recommend. We name a family only if a verdict supports it, which is not possible at run size `small`.
+# that we recommend. We name a family only if the test of stage 4 supports it, which is not possible at run size `small`.
+# In our `cpu` run no family passes: each has a member that fails somewhere.
+#
+# The last columns name the rule that never looks at the model and gets furthest. **If an explainer does not beat this
+# rule, its good score is no sign that it knows the model.**
 
 # %% tags=["slide"]
 questions = {
@@ -184,22 +201,37 @@ questions = {
     "noun": "how a word differs from others of its kind",
     "deletion, pad": "in which order words can be spared (padding)",
     "deletion, mask": "in which order words can be spared (mask token)",
-    "deletion, swap": "in which order words can be exchanged for the other form's",
+    "deletion, swap": "in which order words can be changed to the other form",
 }
 good = tables["recommended"].query("recommended and not @stage.is_practice")
 use = dict.fromkeys(truths, "undecided")
 for row in good.itertuples():
     use |= dict.fromkeys(row.better_on.split("; "), row.family)
+ranked = tables["cells"].query("not by_identity").dropna(subset="raw")
+ranked = ranked.sort_values("raw")
+best = {
+    role: part.groupby("truth").tail(1).set_index("truth")
+    for role, part in ranked.groupby("role")
+}
+rule, explainer = best["floor"], best["explainer"]
 advice = pd.DataFrame(
-    [(questions[truth], truth, use[truth]) for truth in truths],
-    columns=["to know", "ask the truth", "use"],
+    {
+        "to know": [questions[truth] for truth in truths],
+        "ask the truth": truths,
+        "use": [use[truth] for truth in truths],
+        "compare it with": rule.loc[truths, "explainer"].to_numpy(),
+        "which has": rule.loc[truths, "raw"].to_numpy(),
+        "the best explainer": explainer.loc[truths, "explainer"].to_numpy(),
+        "has": explainer.loc[truths, "raw"].to_numpy(),
+    }
 )
-pd.set_option("display.max_colwidth", 90)
-advice = stage.table("advice", advice).replace({"mask": SHORT_NAMES["mask"]})
-show_table(advice, {name: name for name in advice})
+advice = stage.table("advice", advice, digits=2)
+shown = advice.replace({"mask": SHORT_NAMES["mask"]})
+show_table(shown, {name: name for name in advice})
 
 # %% [markdown]
-# So every question is undecided here.
+# So we recommend no family for any question. To trust an explainer, test it under the truth that asks your question, and
+# compare it with the rule in its row.
 #
 # ## All claims
 

@@ -166,13 +166,10 @@ assert (
 # The stars are grouped into five, three or two classes. A class of -1 means that the text has no class and is left out.
 
 # %%
-pd.DataFrame(
-    {
-        f"{n}-way": reviews.rating_labels([1, 2, 3, 4, 5], n)
-        for n in reviews.RATING_MAPS
-    },
-    index=[1, 2, 3, 4, 5],
-).rename_axis("stars").T
+stars = [1, 2, 3, 4, 5]
+classes = {f"{n} classes": reviews.rating_labels(stars, n) for n in reviews.RATING_MAPS}
+shown = pd.DataFrame({"stars": stars} | classes)
+in_words(shown, {name: name for name in shown})
 
 # %% [markdown]
 # ### Edit pairs

@@ -131,12 +131,11 @@ set_up(seed, n_threads)
 units = Units("cebab", scale, "02_training", reuse_units)
 study = Trainings(stage, units, globals())
 texts, data = study.texts, study.data
-pd.DataFrame(
-    {
-        name: {split: len(rows) for split, rows in parts.items()}
-        for name, parts in data.items()
-    }
-)
+sizes = [
+    {"data set": name} | {split: len(rows) for split, rows in parts.items()}
+    for name, parts in data.items()
+]
+in_words(pd.DataFrame(sizes), {name: name for name in sizes[0]})
 
 # %% [markdown] tags=["slide"]
 # The originals of dev are used to choose the epoch. The models rate all test texts, originals and edits.
@@ -369,14 +368,6 @@ record = study.record(predictions, unlearnt)  # what stage 3 is to know of each 
 save_parquet(record, stage.path("trainings.parquet"))
 
 # %% [markdown]
-# The next table says how many texts each model has read.
-
-# %%
-n_read = predictions.groupby(["dataset", "model", "split"], sort=False).size()
-n_read = n_read.unstack().rename_axis(columns=None).reset_index()
-in_words(n_read, dict(zip(n_read, n_read)) | {"dataset": "data set"})
-
-# %% [markdown]
 # There are two floors: the most frequent class, and a logistic regression on word counts. Only our own worlds have a ceiling: *the world's reader*, who always answers with the most likely rating by the equations.
 
 
@@ -495,6 +486,14 @@ in_words(
 # %% [markdown] tags=["slide"]
 # Both models are above the floors and far below the ceiling; their intervals nearly coincide. For this study a weak model does no harm: an explanation is compared with what *this* model does, right or wrong.
 #
+# The next table says how many texts each model has read.
+
+# %%
+n_read = predictions.groupby(["dataset", "model", "split"], sort=False).size()
+n_read = n_read.unstack().rename_axis(columns=None).reset_index()
+in_words(n_read, dict(zip(n_read, n_read)) | {"dataset": "data set"})
+
+# %% [markdown] tags=["slide"]
 # ## 6 · Control
 #
 # Shuffled labels should teach nothing. A head that is fitted to them must fall back to the floor.

@@ -216,7 +216,8 @@ answers = {
     }.items()
 }
 assert np.isclose(answers["CONEXP"], 0.45) and np.isclose(answers["Approx"], 0.5)
-pd.Series(answers).round(3).to_frame("effect on the second class").T
+shown = pd.DataFrame(answers.items(), columns=["explainer", "effect"])
+in_words(shown, {"explainer": "explainer", "effect": "effect on the class good"})
 
 # %% [markdown]
 # With four texts the regularisation of the regression has much weight, so S-Learner's effect is smaller than the other two.

@@ -18,7 +18,7 @@
 # ## What we found
 #
 # - **Approx, the paper's best explainer, has a larger L2 error than the answer "nothing changes"**: .725<!-- cebab/cpu/04_metrics/errors[explainer=Approx, model=encoder, metric=L2].error --> against
-#   .652<!-- cebab/cpu/04_metrics/errors[explainer=Zero, model=encoder, metric=L2].error --> ([figure](../../outputs/reference/cebab/cpu/05_figures/figure_2.png)). It holds for both models.
+#   .652<!-- cebab/cpu/04_metrics/errors[explainer=Zero, model=encoder, metric=L2].error --> ([figure](../../outputs/reference/cebab/cpu/05_figures/figure_2.png)). It holds for both models, the encoder and the BiLSTM (a recurrent network that reads both ways).
 # - **Much of that error is size, not direction.** If all its estimates are multiplied by .45<!-- cebab/cpu/04_metrics/scaled[explainer=Approx, model=encoder].scale -->, the error falls to
 #   .601<!-- cebab/cpu/04_metrics/scaled[explainer=Approx, model=encoder].L2_scaled --> ([table](../../outputs/reference/cebab/cpu/04_metrics/scaled.csv)).
 # - **If two editors make the same change, the effects of their edits differ by** .402<!-- cebab/cpu/04_metrics/ceiling[same=label, model=encoder, metric=L2].error --> (L2)
@@ -163,7 +163,8 @@ assert np.allclose(table["L2"], [0.424, 1.131, 0.566], atol=0.001) and np.allclo
     table["cosine"], [0, 2, 1]
 )
 assert np.isclose(table.loc["reversed", "normdiff"], 0)
-table.round(3)
+shown = table.reset_index(names="explainer")
+in_words(shown, {name: name for name in shown})
 
 # %% [markdown] tags=["slide"]
 # The timid one has. The cosine error does not notice that its estimate is too small, and Normdiff does not notice the wrong direction of *reversed*. The L2 error of *silent* is exactly the length of the
@@ -280,7 +281,7 @@ in_words(
 )
 
 # %% [markdown] tags=["slide"]
-# The readers' stars follow the true effect. Most of the model's effects are smaller, probably because many test words do not occur in training.
+# The readers' stars follow the true effect. Most of the model's effects are smaller, probably because many test words are new.
 #
 # ## 3 · What two editors agree on
 #
@@ -595,8 +596,8 @@ in_words(
 
 # %% [markdown] tags=["slide"]
 # CONEXP does not read the text, but orders changes about as well as methods that do. It only has to know that praise
-# adds more stars than no mention. *Zero* and *No concept* give one estimate for all changes of a text. Every pair is a
-# tie, so they get exactly .5.
+# adds more stars than no mention. *Zero* and *No concept* give one estimate for all changes of a text, so every pair is
+# a tie.
 #
 # ## 6 · The world, the model, the estimate
 #
@@ -604,7 +605,7 @@ in_words(
 # *estimates* the latter. An estimate closer to the world than to the model would tell us about restaurants, and not
 # about the model.
 
-# %% tags=["nbval-ignore-output"]
+# %%
 known, columns = bool(world), [f"world_{k + 1}" for k in range(n_classes)]
 far = ["model_to_world", "estimate_to_model", "estimate_to_world"]
 three = (
@@ -614,54 +615,9 @@ three = (
     if known
     else pd.DataFrame(columns=["dataset", "model", "explainer", *far])
 )
-means = (
-    three.groupby(["dataset", "model", "explainer"], sort=False)[far]
-    .mean()
-    .reset_index()
-)
-in_words(
-    of_first(stage.table("three_distances", means)),
-    {"explainer": "explainer", "model_to_world": "model to world"}
-    | {"estimate_to_model": "estimate to model"}
-    | {"estimate_to_world": "estimate to world"},
-)
+print(f"{len(three)} estimates of a change whose effect on the world is known")
 
 # %% [markdown]
-# No estimate is closer to the world than to the model. But those of S-Learner and of the Causal Proxy Model are closer
-# to the world than the model itself is. Is the model closer to the world than *Zero*, the answer that nothing changes?
-
-# %% tags=["nbval-ignore-output"]
-if known:
-    one = three[three["explainer"] == order[0]].assign(
-        sentence_idx=lambda t: t["group"]
-    )
-    both = pd.concat(
-        [
-            stats.estimates(one, ["dataset", "model"], value, **how).assign(
-                distance=value
-            )
-            for value in ("model_to_world", "zero_to_world")
-        ]
-    )
-    both = both.rename(columns={"estimate": "L2"})[
-        ["dataset", "model", "distance", "L2", "low", "high"]
-    ].sort_values(["dataset", "model"], kind="stable")
-else:
-    both = pd.DataFrame(columns=["dataset", "model", "distance", "L2", "low", "high"])
-in_words(
-    stage.table("classifiers", both.reset_index(drop=True)).replace(
-        {
-            "model_to_world": "model to world",
-            "zero_to_world": "nothing changes to world",
-        }
-    ),
-    {"dataset": "data set", "model": "model", "distance": "distance"}
-    | {"L2": "L2", "low": "from", "high": "to"},
-)
-
-# %% [markdown]
-# Yes, but only a little.
-#
 # What does confounding do to explainers? The figure shows the change from Negative to Positive.
 
 
@@ -707,7 +663,8 @@ if known:
     figure, plotted = plot_three_effects(
         told,
         "Negative to Positive, in stars",
-        "CONEXP overstates every effect on the model, most where aspects go together (left)",
+        "CONEXP overstates every effect on the model, "
+        "most where aspects go together (left)",
     )
     stage.figure("three_effects", figure)
 
@@ -728,10 +685,10 @@ shown = stage.table("inflation", shown, digits=2)
 names = ["aspect", "the world", "the model", "CONEXP", "S-Learner", "ratio"]
 in_words(
     shown, {"dataset": "data set"} | dict(zip(names, names))
-) if "ratio" in shown else shown
+) if "ratio" in shown else None
 
 # %% [markdown]
-# The next cell requires this order of the ratios.
+# We check this order.
 
 # %%
 both_worlds = {"confounded", "independent"} <= set(told["dataset"])
@@ -743,6 +700,57 @@ if scale == "small" and "CONEXP" in inflated and both_worlds:
     print("CONEXP overstates more where something confounds")
 
 # %% [markdown]
+# How far apart are world, model and estimate (mean L2)?
+
+# %% tags=["nbval-ignore-output"]
+means = (
+    three.groupby(["dataset", "model", "explainer"], sort=False)[far]
+    .mean()
+    .reset_index()
+)
+in_words(
+    of_first(stage.table("three_distances", means)),
+    {"explainer": "explainer", "model_to_world": "model to world"}
+    | {"estimate_to_model": "estimate to model"}
+    | {"estimate_to_world": "estimate to world"},
+)
+
+# %% [markdown]
+# No estimate is closer to the world than to the model. But those of S-Learner and the Causal Proxy Model are closer
+# to the world than the model is. Is the model closer to the world than *Zero*, the answer that nothing changes?
+
+# %% tags=["nbval-ignore-output"]
+if known:
+    one = three[three["explainer"] == order[0]].assign(
+        sentence_idx=lambda t: t["group"]
+    )
+    both = pd.concat(
+        [
+            stats.estimates(one, ["dataset", "model"], value, **how).assign(
+                distance=value
+            )
+            for value in ("model_to_world", "zero_to_world")
+        ]
+    )
+    both = both.rename(columns={"estimate": "L2"})[
+        ["dataset", "model", "distance", "L2", "low", "high"]
+    ].sort_values(["dataset", "model"], kind="stable")
+else:
+    both = pd.DataFrame(columns=["dataset", "model", "distance", "L2", "low", "high"])
+in_words(
+    stage.table("classifiers", both.reset_index(drop=True)).replace(
+        {
+            "model_to_world": "model to world",
+            "zero_to_world": "nothing changes to world",
+        }
+    ),
+    {"dataset": "data set", "model": "model", "distance": "distance"}
+    | {"L2": "L2", "low": "from", "high": "to"},
+)
+
+# %% [markdown]
+# Yes, a little.
+#
 # ## 7 · Control
 #
 # If we shuffle an explainer's estimates among the pairs, its cosine error must be near 1, as for a random direction.
@@ -793,9 +801,8 @@ in_words(shown, {"explainer": "cosine error", "own": "own", "shuffled": "shuffle
 # %% [markdown]
 # ## 8 · Comparisons and claims
 #
-# Is one explainer better than another? All answer the same questions, so we compare their L2 errors question by
-# question. A comparison is *ranked* if its interval excludes zero, the corrected test agrees, and the texts are enough
-# to show such a difference. The Causal Proxy Model explains encoders only, so the recurrent BiLSTM has fewer comparisons.
+# Is one explainer better than another? All answer the same questions, so we compare L2 errors question by question. A comparison is *ranked* if its interval excludes zero, the corrected test agrees, and the texts are enough
+# to show such a difference. The Causal Proxy Model explains encoders only, so the BiLSTM has fewer comparisons.
 
 # %% tags=["nbval-ignore-output"]
 is_chosen = scored["explainer"].isin(compared) | scored["family"].eq("outside")
@@ -822,8 +829,8 @@ in_words(
 
 # %% [markdown]
 # The paper's claims were written to `material/claims.yaml` before the run, each with a *smallest effect of interest*: a
-# smaller difference counts as none. They are about the published data, so at scale small all are *not run*. On the
-# published data, one fine-tuning run leaves a claim *undecided*.
+# smaller difference counts as none. They are about the published data, so at scale small all are *not run*. One
+# fine-tuning run leaves a claim *undecided*.
 
 # %%
 registered = stats.read_claims(material("cebab") / "claims.yaml")
@@ -859,7 +866,7 @@ _ = stage.table("contrasts", pd.concat(parts, ignore_index=True))
 print(f"{len(claims)} claims, {sum(map(len, parts))} comparisons")
 
 # %% [markdown]
-# The paper's Table 4 has twelve numbers about BERT. They get no verdict here.
+# The paper's Table 4 has twelve numbers about BERT, which get no verdict.
 
 # %%
 table_4 = printed[printed["source"] == "CEBaB, Table 4"]

@@ -456,7 +456,7 @@ save_parquet(predictions[columns], stage.path("predictions.parquet"))
 print(len(finished), "models trained;", len(predictions), "predictions of test rows")
 
 # %% [markdown] tags=["slide"]
-# How did they learn? The next cell lists the epoch that was kept for each model of the first seed, and then draws one panel for each. A dot marks this epoch. The dotted line
+# How did they learn? The next cell draws one panel for each model of the first seed. A dot marks the epoch that was kept. The dotted line
 # is the loss of a guess, $\ln 3$. Where the training loss keeps falling and the validation loss does not, the model learns sentences by heart. Two panels are empty at this scale:
 # their models are trained on *subject only* alone.
 
@@ -500,6 +500,7 @@ with plt.rc_context(STYLE):
     )
     sns.move_legend(grid, "upper center", bbox_to_anchor=(0.45, 0), ncol=2, title=None)
 stage.figure("learning_curves", grid.figure)
+plt.show()
 _ = stage.table("curves", curves[curves["seed"] < 5].round(5))  # five show enough
 show_table(
     stage.table(
@@ -577,7 +578,7 @@ columns += ["train_accuracy", "accuracy_hard", "n_hard", "paper", "paper_sd", "m
 accuracy = accuracy[columns].reset_index(drop=True)
 
 # %% [markdown]
-# The models are ordered from *zero-shot*, where nothing is trained, to the attention layer. A table of *subject only* comes first:
+# The models are ordered from *zero-shot*, where nothing is trained, to the attention layer:
 
 # %% tags=["nbval-ignore-output", "slide"]
 shown = accuracy[accuracy["dataset"].isin(datasets)]
@@ -609,6 +610,7 @@ with plt.rc_context(STYLE):
     handles = panels[0][0].get_legend_handles_labels()
     figure.legend(*handles, loc="outside lower center", ncols=4, frameon=False)
 stage.figure("accuracy", figure)
+plt.show()
 show_table(
     stage.table("accuracy", accuracy).query("dataset == @datasets[-1]").replace(PLAIN),
     {
@@ -624,7 +626,7 @@ show_table(
 )
 
 # %% [markdown] tags=["slide"]
-# Where all gendered words change, every trained model is nearly always right, and so is the rule. So accuracy cannot show whether a model reads more than pronouns.
+# The table is about *subject only*. Where all gendered words change, every trained model is nearly always right, and so is the rule. So accuracy cannot show whether a model reads more than pronouns.
 # For *subject only* it can. *Zero-shot* and *head only* are below the rule. Training the embeddings lifts a model far above *head only*. *Everything* is best, above all on hard rows.
 #
 # With few base sentences, neighbours such as *head + new embeddings* and *head + embeddings* cannot be told apart. The paper's *head only* is far above ours, with a

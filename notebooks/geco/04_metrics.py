@@ -131,7 +131,8 @@ words = ["She", "loves", "to", "spend", "time", "with", "her", "favorite", "cat"
 mask = [1, 1, 0, 0, 0, 0, 1, 0, 0, 0]
 scores = [5, 1, 0, -1, 0, 0, 2, 0, 1, 0]
 by_hand = {"ground truth": mask, "score": scores, "share": np.abs(scores) / 10}
-pd.DataFrame(by_hand, index=words)
+by_hand = pd.DataFrame({"word": words, **by_hand})
+notebooks.show_table(by_hand, dict(zip(by_hand, by_hand)))
 
 # %% [markdown] tags=["slide"]
 # It is lower. The sign is dropped, so *spend* takes a tenth. With a score of 0, the share would be 8/9.
@@ -184,19 +185,69 @@ assert abs(normalised(noise, share).mean()) < 0.01
 mass, of_zero_shot = np.array([0.8, 0.4, 0.2, 0.4]), np.array([0.4, 0.4, 0.4, 0.0])
 ratios = metrics.relative_mass_accuracy(mass, of_zero_shot)
 assert ratios[:3].tolist() == [2.0, 1.0, 0.5] and np.isnan(ratios[3])
-on_example = {name: metric(scores, mask) for name, metric in metrics.METRICS.items()}
-of_example = pd.DataFrame(on_example, index=["the example"]).T.astype(float).round(3)
+on_example = [(name, metric(scores, mask)) for name, metric in metrics.METRICS.items()]
+of_example = pd.DataFrame(on_example, columns=["measure", "value"])
 measures = {"MA": "mass accuracy", "roc_auc": "area under the ROC curve"}
 measures |= {"average_precision": "average precision"}
 measures |= {"top_k_precision": "top-k precision"}
 measures |= {"precision_at_specificity": "precision at half specificity"}
-of_example.rename(index=measures)
+of_example = of_example.replace(measures).astype({"value": float}).round(3)
+notebooks.show_table(of_example, {"measure": "measure", "value": "the example"})
 
-# %% [markdown]
+# %% [markdown] tags=["slide"]
 # *Loves*, *spend* and *cat* tie for third place, so the top-k precision is (1 + 1 + 1/3) / 3.
 #
-# ## 3 · Which words, rows and models count?
+# ## 3 · Which models, words and rows count?
 #
+# **Models.** *The class of the first pronoun* needs no training and is often right. A model should beat this rule, and
+# *bag of words*. On *hard* rows, whose first pronoun belongs to somebody else, the rule is right one time in three.
+# Our intervals resample base sentences and not rows, because the forms of a sentence are nearly copies of each other.
+
+
+# %%
+def floor_predictions(name: str) -> pd.DataFrame:
+    """The two classifiers that see no language model, in the form of predictions."""
+    train, test = data[name, "train"], data[name, "test"]
+    guesses = {
+        "First pronoun rule": floors.first_pronoun_class(test, classes[name]),
+        "Bag of words": floors.bag_of_words(train, test),
+    }
+    about = test[["row_id", "sentence_idx", "target"]].assign(dataset=name, seed=-1)
+    return pd.concat(
+        [about.assign(scheme=rule, predicted=guess) for rule, guess in guesses.items()]
+    )
+
+
+classes = {
+    name: corpus.CLASSES[: data[name, "test"]["target"].nunique()] for name in names
+}
+judged = pd.concat(
+    [predictions, *[floor_predictions(name) for name in names]], ignore_index=True
+)
+judged["is_correct"] = (judged["target"] == judged["predicted"]).astype(float)
+hard = {
+    (name, row_id)
+    for name in names
+    for row_id in data[name, "test"]["row_id"][
+        floors.first_pronoun_is_other(data[name, "test"], classes[name])
+    ]
+}
+judged["is_hard"] = [key in hard for key in zip(judged["dataset"], judged["row_id"])]
+
+# %% [markdown]
+# Dots are accuracies with intervals, hollow squares the accuracies on hard rows:
+
+# %% tags=["nbval-ignore-output", "slide"]
+accuracy = summaries.summarise_accuracy(judged, **how)
+is_below = accuracy["below_first_pronoun"]
+below = set(zip(accuracy["dataset"][is_below], accuracy["scheme"][is_below]))
+stage.table("accuracy_vs_floors", accuracy)
+_ = plots.plot_performance(accuracy)
+
+# %% [markdown] tags=["slide"]
+# The dashed line is First pronoun. **No claim on explanations rests on models to its left.**
+
+# %% [markdown]
 # **Words.** GECO marks a word that differs between *any* two forms. So *They love* makes *loves* ground truth in
 # *She loves*, although it does not tell *She* from *He*. We compute everything twice: with GECO's mask (`union`), and without words that are the
 # same in the female and the male form (`no_verbs`).
@@ -265,54 +316,6 @@ notebooks.show_table(in_D_S, {"scheme": "model"} | of_sets)
 
 # %% [markdown] tags=["slide"]
 # The papers' choice leaves no row here, because the zero-shot model is often wrong.
-#
-# **Models.** *The class of the first pronoun* needs no training and is often right. A model should beat this rule, and
-# *bag of words*. On *hard* rows, whose first pronoun belongs to somebody else, the rule is right one time in three.
-# Our intervals resample base sentences and not rows, because the forms of a sentence are nearly copies of each other.
-
-
-# %%
-def floor_predictions(name: str) -> pd.DataFrame:
-    """The two classifiers that see no language model, in the form of predictions."""
-    train, test = data[name, "train"], data[name, "test"]
-    guesses = {
-        "First pronoun rule": floors.first_pronoun_class(test, classes[name]),
-        "Bag of words": floors.bag_of_words(train, test),
-    }
-    about = test[["row_id", "sentence_idx", "target"]].assign(dataset=name, seed=-1)
-    return pd.concat(
-        [about.assign(scheme=rule, predicted=guess) for rule, guess in guesses.items()]
-    )
-
-
-classes = {
-    name: corpus.CLASSES[: data[name, "test"]["target"].nunique()] for name in names
-}
-judged = pd.concat(
-    [predictions, *[floor_predictions(name) for name in names]], ignore_index=True
-)
-judged["is_correct"] = (judged["target"] == judged["predicted"]).astype(float)
-hard = {
-    (name, row_id)
-    for name in names
-    for row_id in data[name, "test"]["row_id"][
-        floors.first_pronoun_is_other(data[name, "test"], classes[name])
-    ]
-}
-judged["is_hard"] = [key in hard for key in zip(judged["dataset"], judged["row_id"])]
-
-# %% [markdown]
-# Dots are accuracies with intervals, hollow squares the accuracies on hard rows:
-
-# %% tags=["nbval-ignore-output", "slide"]
-accuracy = summaries.summarise_accuracy(judged, **how)
-is_below = accuracy["below_first_pronoun"]
-below = set(zip(accuracy["dataset"][is_below], accuracy["scheme"][is_below]))
-stage.table("accuracy_vs_floors", accuracy)
-_ = plots.plot_performance(accuracy)
-
-# %% [markdown] tags=["slide"]
-# The dashed line is First pronoun. **No claim on explanations rests on models to its left.**
 #
 # ## 4 · How much lies on the changed words?
 #
@@ -467,7 +470,23 @@ notebooks.show_table(shares, {"model": "model"} | of_terms)
 #
 # ## 6 · Are the two genders treated alike?
 #
-# The paper's first version (v1) has two classes. *TPR* is the share of male rows called male, *TNR* of female rows called female. *Difference* is the probability
+# **Is a word explained differently in the two forms?** Its share of the attribution in the female form, minus that in the male form:
+
+# %% tags=["nbval-ignore-output", "slide"]
+others = explanations[explanations["scheme"] != "ZS"]
+aligned = forms.form_differences(metrics.select_rows(others, predictions, rows), truth)
+difference = summaries.mark_below(
+    forms.summarise_forms(aligned, everyone[everyone["scheme"] != "ZS"], **how), below
+)
+_ = stage.table("attribution_difference", difference)
+_ = plots.plot_form_difference(difference)
+
+# %% [markdown] tags=["slide"]
+# Of the 48 intervals about changed words, 41 include zero. The others do not all point the same way. So no form is
+# favoured by all methods.
+
+# %% [markdown]
+# **Is one gender recognised better?** The paper's first version (v1) has two classes. *TPR* is the share of male rows called male, *TNR* of female rows called female. *Difference* is the probability
 # of F on a female row, minus that of M on the male row of the same sentence. In percent:
 
 # %% tags=["nbval-ignore-output"]
@@ -501,23 +520,8 @@ notebooks.show_table(
     },
 )
 
-# %% [markdown]
-# For the attention layer all intervals of the two rates overlap, so no gender is clearly recognised better.
-#
-# **Is a word explained differently in the two forms?** Its share of the attribution in the female form, minus that in the male form:
-
-# %% tags=["nbval-ignore-output", "slide"]
-others = explanations[explanations["scheme"] != "ZS"]
-aligned = forms.form_differences(metrics.select_rows(others, predictions, rows), truth)
-difference = summaries.mark_below(
-    forms.summarise_forms(aligned, everyone[everyone["scheme"] != "ZS"], **how), below
-)
-_ = stage.table("attribution_difference", difference)
-_ = plots.plot_form_difference(difference)
-
 # %% [markdown] tags=["slide"]
-# Of the 48 intervals about changed words, 41 include zero. The others do not all point the same way. So no form is
-# favoured by all methods.
+# For the attention layer all intervals of the two rates overlap, so neither is clearly better.
 #
 # ## 7 · Controls and claims
 #

@@ -35,7 +35,7 @@
 # This is scale `cpu`: the published GECO, and a small BERT in place of bert-base. Its figures and verdicts are on
 # [the results page](../../outputs/reference/geco/cpu/05_figures.ipynb).
 #
-# This notebook only draws tables of earlier ones. A figure's title says how many of its marks show an effect.
+# This notebook only draws tables of earlier ones.
 
 # %% [markdown] tags=["slide"]
 # ## You will see
@@ -84,7 +84,7 @@ scale = "small"  # which settings: small, cpu or paper; names the output folder
 formats = ["png"]  # file formats of the figures: png, pdf, svg
 
 # %% [markdown]
-# If stage 4 has not run, the next cell says which command to type.
+# The next cell reads the tables.
 
 # %%
 stage = open_stage("geco", scale, "05_figures")
@@ -210,7 +210,8 @@ judge("figure_2a", "trained_embeddings_improve", "embeddings_matter_most")
 # **Claim** (section 4 and appendix). Pronouns correlate most with the class, in both data sets.
 #
 # **How to read the figure.** The bars are Pearson correlations between the tf-idf weight of a word (its frequency in the row, lower for words in many rows) and "this
-# row is of the class". The ten largest are shown.
+# row is of the class". The ten largest are shown, in small letters. In the published texts *they trie* stands for *they try*, which is an error, and *Dona Quixote* is the female
+# form of *Don Quixote*.
 
 # %% tags=["slide"]
 figure, plotted = plots.plot_correlation(
@@ -299,7 +300,7 @@ judge("figure_5", "pronoun_stands_out")
 # **Claims** (v1, section 3.1). Changed words have different attributions in the female and the male form. Methods whose mass accuracy varies more between rows also
 # differ more between the forms.
 #
-# **How to read the figure.** A mark is the attribution per word in the female form, minus that in the male form. Right of zero it is larger in the female form.
+# **How to read the figure.** A mark is the attribution per word in the female form, minus that in the male form.
 
 # %% tags=["nbval-ignore-output", "slide"]
 figure, plotted = plots.plot_form_difference(tables["attribution_difference"])

@@ -176,7 +176,7 @@ trainings += [("as_released", 0.1)]
 decays = pd.DataFrame(with_decay(*training) for training in trainings)
 
 # %% [markdown] tags=["slide"]
-# First the table, then its losses as a figure. Each circle is the training loss at the end. A guess among three classes has a loss of $\ln 3$.
+# In the figure each circle is the training loss at the end. A guess among three classes has a loss of $\ln 3$:
 
 # %% tags=["nbval-ignore-output", "slide"]
 _ = stage.table("weight_decay", decays)
@@ -193,6 +193,7 @@ with plt.rc_context(STYLE):
     )
     figure.legend(loc="outside right upper", frameon=False)
 stage.figure("weight_decay", figure)
+plt.show()
 show_table(
     decays.round(3).replace({"as_released": "as released"}),
     {

@@ -64,11 +64,12 @@ import torch
 
 from lib.core.errors import TouchstoneError
 from lib.core.files import save_parquet
-from lib.core.notebooks import show_source
+from lib.core.notebooks import show_source, show_table
 from lib.core.seeds import pick_device, set_up
 from lib.core.stage import open_stage
 from lib.language.lexicon import PRONOUNS
 from lib.models.masked_lm import new_masked_lm, pretrained_masked_lm
+from lib.plots import FORM_NAMES
 from lib.studies.implicit_bias import arms
 from lib.studies.implicit_bias.figures import plot_costs
 from lib.studies.implicit_bias.gate import right_answers, share_right
@@ -234,7 +235,10 @@ assert len(unambiguous) >= 200 and not known, (
     f"{len(unambiguous)} sentences, nouns that are trained on: {sorted(known)}; "
     "the gate needs 200 or more, and other nouns than the training: correct gate.yaml"
 )
-print(f"{len(unambiguous)} sentences, {unambiguous['gender'].value_counts().to_dict()}")
+genders = unambiguous["gender"].map(FORM_NAMES).value_counts()
+print(
+    f"{len(unambiguous)} sentences: {genders['female']} female, {genders['male']} male"
+)
 
 # %% [markdown]
 # This function decides, for any model, which answers are right:
@@ -446,7 +450,7 @@ wrong = (
     .agg(models="size", wrong=lambda r: int((~r).sum()))
     .reset_index()
 )
-wrong = stage.table("wrong", wrong).query("wrong > 0")
+wrong = stage.table("wrong", wrong).query("wrong > 0").replace({"gender": FORM_NAMES})
 in_words(wrong, {"noun": "noun", "gender": "gender", "wrong": "wrong", "models": "of"})
 
 # %% [markdown] tags=["slide"]
@@ -470,7 +474,7 @@ in_words(wrong, {"noun": "noun", "gender": "gender", "wrong": "wrong", "models":
 # Exercises with checks: [page](../../docs/course/exercises/implicit_bias.md#02-training).
 
 # %%
-stage.close(globals())
+show_table(stage.close(globals()), {"file": "file", "rows": "rows"})
 
 # %% [markdown]
 # ## Hand-over

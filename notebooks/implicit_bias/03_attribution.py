@@ -354,7 +354,7 @@ in_words(
 # ## 5 · The words that push
 #
 # We average the scores of each word over the explained sentences. Words in fewer than three of them are left out, and the title names only words in at least five. As in the coloured
-# sentences, orange points towards *he* and violet towards *she*.
+# sentences, orange points towards *he* and violet towards *she*. There are no intervals: most words occur in three to six sentences, too few for one.
 
 # %% tags=["nbval-ignore-output", "slide"]
 is_first = (scores["method"] == methods[0]) & (scores["role"] != "mask")

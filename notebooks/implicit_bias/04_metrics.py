@@ -619,9 +619,9 @@ show_source(weat)
 
 # %% [markdown]
 # Stage 3 kept three kinds of vectors: `input` (token embeddings), `encoder` (the encoder's last layer) and `template` (the same layer, for a sentence around the text). We use the lists of WEAT tests 6,
-# 7 and 8, kept in `material/weat.yaml` and not compared with the original files. The published values were computed with other vectors (GloVe).
+# 7 and 8, kept in `material/weat.yaml` and not compared with the original files.
 
-# %% tags=["nbval-ignore-output"]
+# %%
 lists = read_yaml(own_material / "weat.yaml")
 vectors = load_parquet(stage.input("03_attribution", "vectors.parquet"))
 groups = list(vectors.groupby(["vectors", "kind"]))
@@ -648,16 +648,10 @@ for name, lists_of in lists.items():
         )
 weats = pd.DataFrame(rows)
 assert (weats["n_partitions"] == 12870).all()
-TESTS = {"weat_6": "6: names", "weat_7": "7: mathematics", "weat_8": "8: science"}
-in_words(
-    stage.table("weat", weats, digits=4).replace({"test": TESTS}),
-    {"test": "test", "vectors": "vectors", "d": "effect size d", "p": "p"}
-    | {"published_d": "published d", "published_p": "published p"},
-)
+print(f"{len(lists)} tests, {len(KINDS)} kinds of vectors")
 
 # %% [markdown]
-# With token embeddings (`input`) all three effects are positive; with the other vectors some are negative. Two checks: swapping A and B must change the sign; shuffled lists must give about zero on
-# average.
+# Two checks: swapping A and B must change the sign; shuffled lists must give about zero on average.
 
 # %%
 parts = [vectors_of("input", "word", lists["weat_7"][part]) for part in "XYAB"]
@@ -678,7 +672,7 @@ print("d changes its sign; over 20 shuffles it is near zero on average")
 # Half of the 36 phrases are usually said of men, such as *knocks the fighter down*, half of women, such as *wears a revealing dress*. These two are the paper's, the others ours. A and B are those of
 # test 7 without pronouns, because the bias score is made of pronouns.
 
-# %% tags=["nbval-ignore-output"]
+# %%
 asked = load_parquet(stage.input("03_attribution", "phrases.parquet"))
 asked["bias"] = bias_score(asked["p_M"], asked["p_F"])
 gendered = {
@@ -687,23 +681,19 @@ gendered = {
 }
 check_lists(gendered, [("A", "B")])
 is_male = (asked["stereotype"] == "male").to_numpy()
-rows = []
+on_phrases = []
 for kind in KINDS:
     of_phrase = vectors_of(kind, "phrase", asked["phrase"])
     a, b = (vectors_of(kind, "word", gendered[part]) for part in "AB")
     asked[f"s_{kind}"] = association(of_phrase, a, b)
     found = weat(of_phrase[is_male], of_phrase[~is_male], a, b, ddof=ddof, seed=seed)
-    rows.append(
+    on_phrases.append(
         {"vectors": kind, "d": found.d, "p": found.p}
         | {"n_partitions": found.n_partitions, "phrases": len(asked)}
     )
 columns = ["phrase", "stereotype", "bias", "s_input", "s_encoder", "s_template"]
 _ = stage.table("phrases", asked[columns].head(len(asked) if base_passes else 0))
-in_words(
-    stage.table("phrase_weat", pd.DataFrame(rows), digits=4),
-    {"vectors": "vectors", "d": "effect size d", "p": "p"}
-    | {"phrases": "phrases", "n_partitions": "partitions drawn"},
-)
+print(f"{len(asked)} phrases")
 
 # %% [markdown] tags=["slide"]
 # ### Does association agree with the bias score?
@@ -754,6 +744,28 @@ _ = stage.table("correlations", correlations)
 # %% [markdown]
 # Over sentences the two are clearly correlated. Over phrases most intervals include zero.
 #
+# ### The effects
+# The published values of the three tests were computed with other vectors (GloVe).
+
+# %% tags=["nbval-ignore-output"]
+TESTS = {"weat_6": "6: names", "weat_7": "7: mathematics", "weat_8": "8: science"}
+in_words(
+    stage.table("weat", weats, digits=4).replace({"test": TESTS}),
+    {"test": "test", "vectors": "vectors", "d": "effect size d", "p": "p"}
+    | {"published_d": "published d", "published_p": "published p"},
+)
+
+# %% [markdown]
+# With token embeddings all three effects are positive; with the other vectors some are negative. For the phrases:
+
+# %% tags=["nbval-ignore-output"]
+in_words(
+    stage.table("phrase_weat", pd.DataFrame(on_phrases), digits=4),
+    {"vectors": "vectors", "d": "effect size d", "p": "p"}
+    | {"phrases": "phrases", "n_partitions": "partitions drawn"},
+)
+
+# %% [markdown]
 # ## 7 · Claims
 #
 # Each claim stood in `material/claims.yaml` before the run that judges it, with its test and the smallest effect that matters. The twelve older claims are judged on the runs that passed the gate. The

@@ -267,8 +267,8 @@ drivers = stage.table("drivers", tables["drivers"])
 stage.figure("drivers", figures.plot_drivers(tables["drivers"]), formats)
 
 # %% [markdown] tags=["slide"]
-# Words in fewer than three explained sentences are left out. A hollow mark is a mean over fewer than five sentences, and the title names no such word. The figure shows what one model used in
-# these sentences, not what moves models in general.
+# Words in fewer than three explained sentences are left out. A hollow mark is a mean over fewer than five sentences, and the title names no such word. There are no intervals: most words occur
+# in three to six sentences, too few for one. The figure shows what one model used in these sentences, not what moves models in general.
 #
 # ## Does association with gendered words agree with the score?
 #

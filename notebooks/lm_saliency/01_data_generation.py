@@ -68,6 +68,7 @@ from lib.language import corpora
 from lib.studies.lm_saliency import extraction, figures, grammar, recipes, templates
 from lib.studies.lm_saliency import lines as agreement_lines
 from lib.studies.lm_saliency import text as texts
+from lib.studies.lm_saliency.naming import CONSTRUCTIONS, PROBES, SECTIONS, columns
 
 # %% [markdown]
 # ## Settings
@@ -135,8 +136,7 @@ print(len(" ".join(map(str, word_lists.values())).split()), "words of the gramma
 #
 # The verb is *is*, because it agrees with *author*. So *author*, at position 1, is the cue, and the class is 0, singular.
 # *Drivers*, at position 5, has the other number and is the attractor. *Taxi* is not marked. The assert compares this
-# answer with our code's. In template `obj_rel_across_anim_singular` the verb agrees with an animate singular noun across
-# an object relative clause; `subj_rel` is a subject relative.
+# answer with our code's, and prints what stands before the verb. *Person first*: the first noun names a person.
 
 # %%
 rows = templates.syneval_rows(syneval)
@@ -144,7 +144,8 @@ joined = rows["prefix"].map(" ".join)
 example = rows[joined == "the author that the taxi drivers like"].iloc[0]
 assert example["tag"] == 0
 assert (example["cues"], example["attractors"]) == ([(1, 1)], [(5, 5)])
-print(example["pattern"], "| cluster:", example["cluster"])
+section, _, number = example["pattern"].rpartition("_")
+print(f"the verb stands {SECTIONS[section]}; the cue is {number}")
 
 # %% [markdown] tags=["slide"]
 # ## 2 · Two sets from templates
@@ -156,13 +157,17 @@ print(example["pattern"], "| cluster:", example["cluster"])
 # %%
 show_source(templates.syneval_rows)
 sections = rows.groupby("pattern", sort=False).agg(
-    lines=("tag", "size"), tag=("tag", "first"), first=("prefix", "first")
+    lines=("tag", "size"), first=("prefix", "first")
 )
 assert (len(rows), len(sections)) == (6280, 24)
-shown = sections.assign(first=sections["first"].map(" ".join)).rename_axis("template")
-shown.iloc[[0, 1, 8, 16, 18, 20, 22]].rename(
-    columns={"tag": "class", "first": "first line"}
+parts = sections.index.str.rpartition("_")
+shown = sections.assign(
+    place=parts.get_level_values(0).map(SECTIONS),
+    number=parts.get_level_values(2),
+    first=sections["first"].map(" ".join),
 )
+human = {"place": "the verb stands", "number": "cue", "first": "first line"}
+show_table(shown.iloc[[0, 1, 8, 16, 18, 20, 22]], human | columns("lines"))
 
 # %% [markdown]
 # Our tests compare all 6280 lines with the published files. So does this cell if they are there.
@@ -249,9 +254,15 @@ by_hand = {
     "kept": line,
 }
 assert extraction.subject_of_verb(line, 3) == 0
-pd.DataFrame(
-    {name: extraction.number_lines([tree])[1] for name, tree in by_hand.items()}
-).T
+show_table(
+    pd.DataFrame(
+        [
+            {"tree": name} | extraction.number_lines([tree])[1]
+            for name, tree in by_hand.items()
+        ]
+    ),
+    columns("tree", *extraction.number_lines([line])[1]),
+)
 
 # %% [markdown]
 # Each tree stops at the filter it was written for, and the last one passes all. With the published data the same
@@ -268,7 +279,7 @@ if is_published:
     ]
 ewt, funnel = extraction.number_lines(trees)
 kept_by = pd.DataFrame({"filter": list(funnel), "left": list(funnel.values())})
-stage.table("funnel", kept_by).set_index("filter")
+show_table(stage.table("funnel", kept_by), {"filter": "filter", "left": "verbs left"})
 
 # %% [markdown] tags=["slide"]
 # ## 4 · Gender in real documents: coreference
@@ -335,19 +346,17 @@ print(f"{len(documents)} documents, {len(ontogum)} lines")
 # ours. More than half of its sentences put something between a noun and its verb.
 
 # %%
-lexicon = grammar.grammar_words(word_lists, syneval, winobias, seed)
-shown = {}
+lexicon, shown = grammar.grammar_words(word_lists, syneval, winobias, seed), []
 for kind in grammar.KINDS:
     rng = np.random.default_rng(seed + 2)
     one = grammar.number_sentence(lexicon, kind, rng, held_out=False)
-    shown[kind] = " ".join(w for w, _ in one.tokens), one.tokens[one.place][0]
-pd.DataFrame.from_dict(shown, "index", columns=["sentence", "agrees"]).rename_axis(
-    "construction"
-)
+    words, verb = [word for word, _ in one.tokens], one.tokens[one.place][0]
+    shown.append((CONSTRUCTIONS[kind], " ".join(words), verb))
+show_table(pd.DataFrame(shown), {0: "the verb stands", 1: "sentence", 2: "verb"})
 
 # %% [markdown]
-# Two of these constructions, *two_preps* and *prep_rel*, occur only in the held-out set. One tenth of all pairs of a noun
-# and its verb is also kept from the models.
+# The last two constructions occur only in the held-out set. One tenth of all pairs of a noun and its verb is also kept
+# from the models.
 #
 # With the published data the text is natural: six files from four public sources. This is how one is converted.
 
@@ -360,9 +369,10 @@ origins = pd.DataFrame(
     [{"corpus": n.rpartition("/")[2], **about} for n, about in used.items()]
 )
 fields = ["corpus", "source", "commit", "licence", "recipe", "lines_sha256"]
-stage.table("corpora", origins[fields]).set_index("corpus")[
-    ["recipe", "commit", "licence"]
-]
+show_table(
+    stage.table("corpora", origins[fields]),
+    columns(corpus="file") | columns("recipe", "commit", "licence"),
+)
 
 # %% [markdown]
 # Every sentence that begins like a test line is left out. `wikitext` adds the paper's corpus, WikiText-103, by download
@@ -483,15 +493,10 @@ stage.figure("sets", figures.plot_sets(statistics, plotted, title))
 # ([figure.csv](../../outputs/reference/lm_saliency/small/01_data_generation/figure.csv) has those on the right):
 
 # %%
-human = {
-    "tag_0": "class 0",
-    "tag_1": "class 1",
-    "words_mean": "words, mean",
-    "random": "random scores",
-    "nearest": "nearest noun",
-}
-table = stage.table("statistics", statistics, 3).set_index("set")
-table[["lines", *human]].rename(columns=human)
+human = {"tag_0": "singular or male", "tag_1": "plural or female"}
+human = columns("set", "lines") | human | {"words_mean": "words, mean"}
+human |= {"random": "random scores pass", "nearest": "nearest noun passes"}
+show_table(stage.table("statistics", statistics, 3), human)
 
 # %% [markdown] tags=["slide"]
 # *Reading it.* In Syneval at most one word usually separates the attractor from the predicted verb. So an explanation
@@ -514,17 +519,18 @@ def drawn(lines, n_draws=200):
     return np.mean(passed)
 
 
-check = {
-    name: (drawn(lines), agreement_lines.random_baseline(lines).mean())
+check = [
+    (name, drawn(lines), agreement_lines.random_baseline(lines).mean())
     for name, lines in sets.items()
     if len(lines) < 2000
-}
-check = pd.DataFrame.from_dict(check, "index", columns=["drawn", "exact"])
+]
+check = pd.DataFrame(check, columns=["set", "drawn", "exact"])
 assert np.allclose(check["drawn"], check["exact"], atol=0.01), (
-    f"drawn and exact differ: {check.round(3).to_dict('index')}; raise the lines of a "
-    "set (n_gender_lines, n_held_out), for so few leave it to chance"
+    f"drawn and exact differ: {check.round(3).to_dict('records')}; raise the lines of "
+    "a set (n_gender_lines, n_held_out), for so few leave it to chance"
 )
-check.round(3).rename_axis("set")
+human = columns("set", drawn="pass in 200 draws", exact="pass, exact")
+show_table(check.round(3), human)
 
 # %% [markdown]
 # Second, we exchange cues and attractors. The rule *nearest noun* must then pass exactly the lines that it failed,
@@ -547,7 +553,7 @@ print(f"held out: {share:.3f} of {len(pairs)} pairs of a person and a verb")
 #
 # A number [probe](../../docs/glossary.md) is trained on every verb of the corpus that shows a number, with the words
 # before it. A gender probe is trained on every pronoun in lower case, and so on none that begins a sentence. In a second
-# set of number examples, `number_matched`, the nearest noun is no clue: in each class it is as often singular as plural.
+# set of number examples, *number, matched*, the nearest noun is no clue: in each class it is as often singular as plural.
 # Books have no tags, and are not used for probes.
 
 # %%
@@ -572,9 +578,10 @@ sizes = {
 }
 summary = pd.concat(sizes, names=["task"]).reset_index()
 summary = summary.rename(columns={"size": "examples", "mean": "share_of_1"})
-stage.table("probe_examples", summary).set_index(["task", "split"]).rename(
-    columns={"share_of_1": "share of plural or female"}
-)
+human = {"task": PROBES, "split": {"train": "training", "valid": "validation"}}
+shown = stage.table("probe_examples", summary).replace(human)
+human = columns("examples", share_of_1="share of plural or female")
+show_table(shown, columns("task", split="part") | human)
 
 # %% [markdown]
 # A probe has to beat a rule that always answers the more frequent class. The rule's accuracy is the number in the last

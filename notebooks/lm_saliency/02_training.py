@@ -64,11 +64,11 @@ import pandas as pd
 import torch
 
 from lib.core.files import save_parquet
-from lib.core.notebooks import show_source
+from lib.core.notebooks import in_words, show_source, show_table
 from lib.core.seeds import set_up
 from lib.core.stage import open_stage
 from lib.models import language_model_layers as layers
-from lib.studies.lm_saliency import figures, jobs, knowledge, text
+from lib.studies.lm_saliency import figures, jobs, knowledge, naming, text
 from lib.studies.lm_saliency.probing import CONTROLS, Probing
 from lib.studies.lm_saliency.trainings import Trainings
 from lib.training.language_model import batch_loss
@@ -239,7 +239,7 @@ show_source(Probing.fit)
 # %% [markdown]
 # Each model, and each student, has a probe for each task. Accuracy is measured on the validation part, with a 95 %
 # interval (Wilson). The floor is the share of the larger class. A probe **has learnt its task** if its whole interval
-# lies above the floor. Otherwise there is nothing to explain. The probe `matched` is trained on number examples in which
+# lies above the floor. Otherwise there is nothing to explain. The probe *number, matched* is trained on number examples in which
 # the nearest noun is no clue (stage 1, section 7).
 
 # %%
@@ -274,7 +274,7 @@ names = ["architecture", "size", "training", "epoch", "train_loss", "perplexity"
 assert len(stage.table("curves", curves[names], 2)) == len(curves)
 
 # %% [markdown]
-# Left: perplexity after each pass over the corpus; lower is better. Right: the accuracy of each probe with its interval,
+# Left: perplexity after each pass over the corpus. Right: the accuracy of each probe with its interval,
 # beside the floor.
 
 # %% tags=["slide"]
@@ -295,11 +295,10 @@ stage.figure("training", figures.plot_training(of_first, first, title))
 
 # %% tags=["nbval-ignore-output"]
 stage.table("probes", accuracy)
-human = {"majority": "larger class", "learnt": "has learnt it", "n": "examples"}
-shown = accuracy[accuracy["size"] == "full"].set_index(["architecture", "kind"])
-shown[["n", "majority", "accuracy", "low", "high", "learnt"]].round(3).rename(
-    columns=human
-).head(12)
+shown = accuracy[accuracy["size"] == "full"].replace({"kind": naming.PROBES})
+human = naming.columns("architecture", "kind", n="examples")
+human |= naming.columns("majority", "accuracy", "low", "high", learnt="has learnt it")
+in_words(shown, human)
 
 # %% [markdown]
 # **Perplexity** is the number of words between which a model hesitates, on average. A model that gives all words
@@ -308,9 +307,8 @@ shown[["n", "majority", "accuracy", "low", "high", "learnt"]].round(3).rename(
 
 # %% tags=["nbval-ignore-output"]
 of_models = stage.table("perplexity", every[~in_sweep], 1)
-of_models.set_index(["architecture", "size"])[
-    ["layers", "parameters", "perplexity"]
-].head(12)
+human = naming.columns("architecture", "size", "layers", "parameters", "perplexity")
+in_words(of_models.replace({"size": naming.MODELS}), human)
 
 # %% [markdown]
 # A student starts from its teacher's layers. Only the Transformer's comes near its teacher. The models of the sweep read
@@ -322,10 +320,10 @@ numbers = accuracy.loc[
     ["size", "accuracy", "low", "high", "learnt"],
 ]
 swept = stage.table("sweep", every[in_sweep].merge(numbers, on="size"))
-settings = swept["size"].map(figures.names_of_settings(list(swept["size"])))
-swept.drop(columns=["architecture", "training", "size"]).set_index(
-    ["layers", settings.rename("setting")]
-).rename(columns={"learnt": "has learnt number"}).head(12)
+settings = swept["size"].map(naming.names_of_settings(list(swept["size"])))
+human = naming.columns("layers", size="setting")
+human |= naming.columns("parameters", "perplexity", "accuracy", "low", "high")
+in_words(swept.assign(size=settings), human | {"learnt": "has learnt number"})
 
 # %% [markdown] tags=["slide"]
 # ## 5 · Is it the model's knowledge?
@@ -355,8 +353,8 @@ assert best["low"] > chance["high"] and best["accuracy"] > before["accuracy"], (
 # All three architectures:
 
 # %% tags=["nbval-ignore-output", "slide"]
-table = stage.table("controls", controls).set_index("probe")
-table[["accuracy", "low", "high"]].head(12)
+table = stage.table("controls", controls)
+in_words(table, naming.columns("probe", "accuracy", "low", "high"))
 
 # %% [markdown] tags=["slide"]
 # *Reading it.* The difference *trained* minus *untrained* is the part that training added. For the Transformer it is
@@ -415,13 +413,21 @@ shown = shown.assign(
         for r in shown.itertuples()
     ]
 )
-shown.pivot_table(
-    index=["dataset", "architecture"],
-    columns="score",
-    values="AUC",
-    aggfunc="first",
-    sort=False,
-).fillna("").head(12)
+of_sets = (
+    shown.pivot_table(
+        index=["dataset", "architecture"],
+        columns="score",
+        values="AUC",
+        aggfunc="first",
+        sort=False,
+    )
+    .fillna("")
+    .rename_axis(index={"dataset": "set"})
+)
+human = naming.columns("set", "architecture", preference="direct preference")
+human |= naming.columns("probe", matched="probe, matched")
+human |= {"untrained": "probe, untrained network"}
+show_table(of_sets.reset_index(), human)
 
 # %% [markdown] tags=["slide"]
 # *Reading it.* From here on, a model has **learnt a set** if the whole interval of its probe's AUC on that set lies above
@@ -453,7 +459,7 @@ shown.pivot_table(
 # Exercises with checks: [page](../../docs/course/exercises/lm_saliency.md#02-training).
 
 # %%
-stage.close(globals())
+show_table(stage.close(globals()), {"file": "file", "rows": "rows"})
 
 # %% [markdown]
 # ## Hand-over

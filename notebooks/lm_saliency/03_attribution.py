@@ -70,7 +70,7 @@ from lib.core.notebooks import show_source, show_table
 from lib.core.seeds import set_up
 from lib.core.stage import open_stage
 from lib.plots import plot_words
-from lib.studies.lm_saliency import examples, figures, items, lines
+from lib.studies.lm_saliency import examples, items, lines, naming
 from lib.studies.lm_saliency import explanations as explained
 from lib.studies.lm_saliency import probe_saliency as saliency
 
@@ -176,7 +176,8 @@ print(len(line), "words, two classes, one gradient")
 # The two columns of scores:
 
 # %% tags=["nbval-ignore-output", "slide"]
-stage.table("identity", by_hand, 4).set_index("word")
+human = naming.columns("word", singular="for singular", plural="for plural")
+show_table(stage.table("identity", by_hand, 4), human)
 
 # %% [markdown] tags=["slide"]
 # No: the scores for class 0 (singular) are those for class 1 times $-p/(1-p)$, a negative number. So V gives, up to
@@ -271,7 +272,7 @@ assert len(stage.table("side_by_side", side_by_side, 2)) == len(shown)
 # %% tags=["slide"]
 roles = {"author": "cue", "drivers": "attractor"}
 names = side_by_side["explanation"].str.rpartition(" ")
-labels = names[2].map(lambda name: figures.METHODS.get(name, name))
+labels = names[2].map(lambda name: naming.METHODS.get(name, name))
 rows = pd.DataFrame(
     {
         "heading": names[0],
@@ -343,7 +344,10 @@ assert standard[-1] < standard[0] and standard[-1] < gaps["gap"].iloc[-1], (
 # difference of the model's log-probabilities.
 
 # %% tags=["nbval-ignore-output", "slide"]
-stage.table("completeness", gaps, 4).pivot(index="path", columns="steps", values="gap")
+of_gaps = stage.table("completeness", gaps, 4)
+of_gaps = of_gaps.pivot(index="path", columns="steps", values="gap").reset_index()
+of_gaps["path"] = of_gaps["path"].replace({"released": "released (authors' code)"})
+show_table(of_gaps, {"path": "form"} | {n: f"gap, {n} steps" for n in (5, 20, 100)})
 
 # %% [markdown] tags=["slide"]
 # *Reading it.* More steps close the gap of the standard form. That of the released form stays, because its sum
@@ -375,9 +379,8 @@ assert abs(table["is"].sum() - (after - before)) < 0.05 * max(1, abs(after - bef
 # positive score is evidence for *is* and against *are*.
 
 # %% tags=["nbval-ignore-output", "slide"]
-stage.table("next_word", table, 3).set_index("word").rename(
-    columns={"is": "why is?", "is, not are": "why is rather than are?"}
-)
+human = {"is": "why is?", "is, not are": "why is rather than are?"}
+show_table(stage.table("next_word", table, 3), {"word": "word"} | human)
 
 # %% [markdown]
 # *Reading the table.* In the first column the word *that* has a larger score than all words together. But *that* makes
@@ -416,9 +419,9 @@ table = pd.DataFrame(
         for name, rows in of_sets.items()
     ]
 )
-stage.table("chosen", table, 3).set_index("set").rename(
-    columns={"unknown": "unknown nouns (share)"}
-)
+human = naming.columns("set", "lines", "templates", "clusters")
+human |= {"unknown": "unknown nouns (share)"}
+show_table(stage.table("chosen", table, 3), human)
 
 # %% [markdown]
 # A noun outside the vocabulary carries no number and no gender. The larger the last column, the less a set can test.
@@ -450,7 +453,7 @@ print(len(found["lines"]), "explanations,", len(found["pairs"]), "pairs")
 # ## 7 · Would another draw say the same?
 #
 # SmoothGrad adds random noise. We explain the same lines twice, with different noise, and correlate the scores. For
-# comparison, we correlate the scores of two equally long lines. `changed` is the share of lines in which the second
+# comparison, we correlate the scores of two equally long lines. A line is *changed* if the second
 # draw reverses the order of cue and attractor, and with it the verdict of stage 4.
 
 # %%
@@ -500,13 +503,9 @@ assert draws["same_line"].mean() > draws["other_line"].mean(), (
     f"two draws agree no more than two lines do: {draws.to_dict('records')}; "
     "raise n_samples"
 )
-stage.table("draws", draws).set_index("architecture").rename(
-    columns={
-        "same_line": "same line",
-        "other_line": "other line",
-        "changed": "changed lines",
-    }
-)
+human = naming.columns("architecture", "samples", same_line="correlation, same line")
+human |= {"other_line": "correlation, other line", "changed": "changed lines (share)"}
+show_table(stage.table("draws", draws), human)
 
 # %% [markdown] tags=["slide"]
 # *Reading it.* Two draws for one line correlate more strongly than two lines do. But different lines of one length

@@ -65,7 +65,7 @@ from lib.core.notebooks import in_words, show_source, show_table
 from lib.core.seeds import set_up
 from lib.core.stage import open_stage
 from lib.metrics.plausibility import is_plausible, pearson, plausibility
-from lib.studies.lm_saliency import figures, items, printed
+from lib.studies.lm_saliency import figures, items, naming, printed
 from lib.studies.lm_saliency import lines as agreement_lines
 from lib.studies.lm_saliency.knowledge import right_answers
 from lib.studies.lm_saliency.released import template_groups
@@ -106,9 +106,9 @@ alpha = 0.05  # level of the tests; the intervals have 1 - alpha
 stage = open_stage("lm_saliency", scale, "04_metrics")
 set_up(seed, n_threads)
 sets = agreement_lines.load_sets(stage.input("01_data_generation", "sets.parquet"))
-probes, knowledge = (
+probes, knowledge, configurations = (
     pd.read_csv(stage.input("02_training", f"{name}.csv"))
-    for name in ("probes", "knowledge")
+    for name in ("probes", "knowledge", "sweep")
 )
 explained = {
     name: files.load_parquet(stage.input("03_attribution", f"{name}.parquet"))
@@ -246,9 +246,8 @@ is_learnt = known.assign(learnt=takes_part).set_index(of_model)["learnt"].to_dic
 
 # %% tags=["nbval-ignore-output"]
 stage.table("answers", known)
-human = {"dataset": "set", "scheme": "architecture", "says_1": "says class 1"}
-human |= {"balanced": "balanced", "auc": "AUC", "auc_low": "AUC, low end"}
-human |= {"learnt": "learnt", "constant": "constant"}
+named = ["dataset", "scheme", "says_1", "balanced", "auc", "auc_low", "learnt"]
+human = naming.columns(*named, "constant")
 in_words(known[known["size"] == "full"], human)
 
 # %% [markdown] tags=["slide"]
@@ -322,8 +321,7 @@ full = table[table["size"] == "full"]
 print(len(full), "rows of full models")
 
 # %% [markdown]
-# V is the plain gradient, SG SmoothGrad, IG Integrated Gradients. Filled marks belong to models that have learnt the
-# set.
+# Filled marks belong to models that have learnt the set.
 
 # %% tags=["slide"]
 drawn = full.rename(columns={"estimate": "all"})
@@ -340,9 +338,9 @@ of_methods = full.pivot_table(
     index=["dataset", "scheme"], columns="method", values="estimate", sort=False
 )
 of_rules = floors.set_index(["dataset", "scheme"])[["random", "nearest"]]
-shown = of_methods[["V", "SG", "IG"]].join(of_rules)
-shown = shown.rename_axis(["set", "architecture"]).round(3)
-shown.rename(columns={"random": "random scores", "nearest": "nearest noun"}).head(12)
+shown = of_methods[[*naming.METHODS]].join(of_rules).reset_index()
+human = naming.columns("dataset", "scheme", *naming.METHODS, "random", "nearest")
+show_table(shown.round(3), human)
 
 # %% [markdown] tags=["slide"]
 # *Reading it.* For the one model that has learnt its set, all three methods pass far more lines than either rule. High
@@ -367,7 +365,7 @@ turned = known.assign(is_expected=~known["is_expected"])
 
 # %% [markdown]
 # If a model nearly always answers *he*, `all` reflects one scenario only. Here `balanced` is the plain mean of `expected`
-# and `alternative`. It is empty if a scenario has fewer than twenty lines, as in all rows here. For IG:
+# and `alternative`. It is empty if a scenario has fewer than twenty lines, as in all rows here. For Integrated Gradients:
 
 # %% tags=["nbval-ignore-output"]
 pronouns = pd.concat(
@@ -432,8 +430,8 @@ unlike = 1 - pairs["same_length"].mean()
 print(f"{len(pairs)} pairs, {unlike:.3f} of them of unequal length")
 
 # %% [markdown]
-# The columns `verum` have mean correlations of the scores for the class that the set expects, the columns `malum` of
-# those for the other class. Both use all lines, whatever the model answers. (The paper labels them *exp.* and *alt.*, but
+# The table has mean correlations of the scores for the class that the set expects (`verum` in our files), and for the
+# other class (`malum`). Both use all lines, whatever the model answers. (The paper labels them *exp.* and *alt.*, but
 # they are not the two scenarios.)
 
 
@@ -450,28 +448,30 @@ def both_sides(frame):
 
 
 def by_method(frame):
-    """Full models: V, SG and IG side by side, for both classes."""
-    part = frame[(frame["size"] == "full") & frame["method"].isin(figures.METHODS)]
-    return part.pivot_table(
-        index=["dataset", "scheme"],
-        columns=["method", "side"],
-        values="estimate",
-        sort=False,
-    ).rename_axis(["set", "architecture"])
+    """Show full models: three methods side by side, each for both classes."""
+    part = frame[(frame["size"] == "full") & frame["method"].isin(naming.METHODS)]
+    sides = part["method"].map(naming.METHODS) + ": " + part["side"].map(naming.SIDES)
+    wide = part.assign(side=sides).pivot_table(
+        index=["dataset", "scheme"], columns="side", values="estimate", sort=False
+    )
+    methods, classes = naming.METHODS.values(), naming.SIDES.values()
+    order = [f"{method}: {of_class}" for method in methods for of_class in classes]
+    human = naming.columns("dataset", "scheme", *order)
+    show_table(wide.round(3).reset_index(), human)
 
 
 consistency = both_sides(pairs)
 stage.table("input_consistency", consistency)
-by_method(consistency).round(3)
+by_method(consistency)
 
 # %% [markdown] tags=["slide"]
 # *Reading it.* Correlations are highest on Winobias, which no full model has learnt. So consistency alone proves nothing:
 # scores that follow positions and ignore words are perfectly consistent.
 #
-# The two columns of V must be equal: its scores for the two classes differ by a negative factor (stage 3), which cancels
-# in a correlation. That factor reverses the order of cue and attractor, and the alternative scenario reverses the test.
-# So under V a line with one cue and one attractor passes for both answers or for neither. The contrastive gradient
-# is V times a positive number (stage 3), so it passes the same lines.
+# The two columns of the plain gradient (V) must be equal: its scores for the two classes differ by a negative factor
+# (stage 3), which cancels in a correlation. That factor reverses the order of cue and attractor, and the alternative
+# scenario reverses the test. So under V a line with one cue and one attractor passes for both answers or for neither.
+# The contrastive gradient is V times a positive number (stage 3), so it passes the same lines.
 
 # %%
 single = saliency[
@@ -508,8 +508,8 @@ def group_counts(name, kind, how):
 
 
 # %% [markdown]
-# The table counts templates and pairs of whole sets. V, SG and IG are mean correlations (`verum`) over the explained
-# pairs of all full models.
+# The table counts templates and pairs of whole sets. Below the methods stand mean correlations (expected class) over the
+# explained pairs of all full models.
 
 # %% tags=["nbval-ignore-output"]
 groupings = pd.DataFrame(
@@ -521,8 +521,11 @@ groupings = pd.DataFrame(
 )
 counts = groupings.loc[:2, ["templates", "pairs", "unequal_pairs"]]
 assert counts.values.tolist() == [[24, 6256, 1296]] * 2 + [[12, 4708, 460]]
-table_of = stage.table("groupings", groupings).drop(columns="unequal_pairs")
-table_of.rename(columns={"dataset": "set"}).set_index(["set", "grouping", "unequal"])
+shown = stage.table("groupings", groupings).replace(
+    {"grouping": naming.GROUPINGS, "unequal": naming.UNEQUAL}
+)
+human = naming.columns("dataset", grouping="templates as in", unequal="unequal lengths")
+show_table(shown, human | naming.columns("templates", "pairs", *naming.METHODS))
 
 # %% [markdown]
 # ## 5 · Another model, the same reason
@@ -536,7 +539,7 @@ agreement["difference"] = agreement["verum"] - agreement["malum"]
 assert agreement.query("method == 'V'")["difference"].abs().max() < 1e-3
 models = both_sides(agreement)
 stage.table("model_consistency", models)
-by_method(models).round(3).head(12)
+by_method(models)
 
 # %% [markdown]
 # *Reading it.* For the model that has learnt its set, the correlations are between one half and three quarters. Elsewhere
@@ -545,26 +548,22 @@ by_method(models).round(3).head(12)
 # The small Transformers of the sweep get the same tests. None has learnt a set, so no method can be judged:
 
 # %% tags=["nbval-ignore-output"]
-configurations = pd.read_csv(stage.input("02_training", "sweep.csv"))
+of_inputs = consistency[consistency["side"] == "verum"].rename(
+    columns={"estimate": "input_consistency"}
+)[["dataset", "size", "method", "input_consistency"]]
 of_sweep = (
     table[~table["size"].isin(both_sizes)]
     .drop(columns=["n", "scheme", "share_exp"])
     .rename(columns={"estimate": "all"})
+    .merge(of_inputs, on=["dataset", "size", "method"], how="left")
 )
-of_inputs = consistency[consistency["side"] == "verum"].rename(
-    columns={"estimate": "input_consistency"}
-)[["dataset", "size", "method", "input_consistency"]]
 of_models = configurations[["size", "layers", "parameters", "perplexity"]]
-of_sweep = of_sweep.merge(of_inputs, on=["dataset", "size", "method"], how="left")
-shown = (
-    stage.table("sweep", of_sweep.merge(of_models, on="size"))
-    .assign(size=lambda t: t["size"].map(figures.names_of_settings([*t["size"]])))
-    .set_index(["dataset", "layers", "size", "method"])
-    .rename_axis(["set", "layers", "setting", "method"])
+shown = stage.table("sweep", of_sweep.merge(of_models, on="size"))
+human = naming.columns(
+    "dataset", "layers", "size", "method", "all", "low", "high", "input_consistency"
 )
-shown[["all", "low", "high", "input_consistency", "learnt"]].rename(
-    columns={"input_consistency": "input consistency"}
-).head(9)
+words = {"size": naming.names_of_settings([*shown["size"]]), "method": naming.METHODS}
+in_words(shown.replace(words), human, rows=9)
 
 # %% [markdown] tags=["slide"]
 # ## 6 · Which differences are more than noise?
@@ -595,12 +594,15 @@ controls = pd.DataFrame(
         "expected": [*chance, 0],
     }
 )
-stage.table("controls", controls).set_index("control")
+show_table(
+    stage.table("controls", controls).replace("IG", "Integrated Gradients", regex=True),
+    naming.columns("control", "value", expected="expected by chance"),
+)
 
 # %% [markdown]
 # Both fall. Now we compare pairs of methods on the same lines, with Holm's correction within a set and model. A pair is
 # ranked if the model has learnt the set, the interval excludes zero, the corrected test is significant, and the
-# difference is large enough to be detected with so many clusters. For V against IG:
+# difference is large enough to be detected with so many clusters. For the plain gradient and Integrated Gradients:
 
 # %% tags=["nbval-ignore-output"]
 parts = []
@@ -615,10 +617,9 @@ comparisons["is_ranked"] &= np.array(
     [is_learnt[r.dataset, r.scheme, "full"] for r in comparisons.itertuples()]
 )
 shown = stage.table("comparisons", comparisons).query("left == 'V' and right == 'IG'")
-shown = shown.set_index(["dataset", "scheme"]).rename_axis(["set", "architecture"])
-shown[["difference", "low", "high", "p_holm", "is_ranked"]].rename(
-    columns={"difference": "V minus IG", "p_holm": "p (Holm)", "is_ranked": "ranked"}
-).head(12)
+human = {"difference": "plain gradient minus Integrated Gradients"}
+human = naming.columns("dataset", "scheme") | human
+in_words(shown, human | naming.columns("low", "high", "p_holm", "is_ranked"))
 
 # %% [markdown]
 # *Reading it.* No pair is ranked. For the one model that has learnt its set, the interval includes zero:
@@ -642,11 +643,10 @@ print(
     "are far off",
 )
 shown = stage.table("integrity", integrity)[~integrity["adds_up"]]
-shown = shown.set_index(["dataset", "scheme", "method"]).rename_axis(
-    index=["set", "architecture", "method"], columns=None
-)
-shown[["all", "from_parts", "allowed"]].round(4).rename(
-    columns={"all": "all, printed", "from_parts": "all, from its parts"}
+human = naming.columns("dataset", "scheme", "method", all="all, printed")
+show_table(
+    shown.replace({"method": naming.METHODS}),
+    human | naming.columns("from_parts", "allowed"),
 )
 
 # %% [markdown]
@@ -714,7 +714,7 @@ print(f"{len(found)} claims and numbers are judged; stage 5 shows them")
 # Stage 5 counts the right answers for which all three methods point at an attractor (the paper's Table 7):
 
 # %%
-is_named = passes["method"].isin(figures.METHODS) & passes["size"].isin(both_sizes)
+is_named = passes["method"].isin(naming.METHODS) & passes["size"].isin(both_sizes)
 right = passes[passes["is_expected"] & is_named]
 ids = [*of_model, "row_id", "sentence_idx", "seed"]
 astray = 1.0 - right.groupby(ids, sort=False)["passed"].any().rename("astray")
@@ -745,7 +745,7 @@ chosen = [
     for architecture in best[task_of[name]]
     for at in ats
     for size in both_sizes
-    for method in figures.METHODS
+    for method in naming.METHODS
 ]
 
 # %% [markdown]
@@ -753,9 +753,9 @@ chosen = [
 
 # %% tags=["nbval-ignore-output"]
 shown = items.words_to_show(chosen, explained["shown"], passes, sets)
-first_line = stage.table("examples", shown).head(8)
-first_line = first_line.rename(columns={"dataset": "set"}).set_index("word")
-first_line[["set", "method", "role", "score", "says", "passed"]]
+first_line = stage.table("examples", shown).replace({"method": naming.METHODS})
+human = naming.columns("word", "dataset", "method", "role", "score", says="model says")
+in_words(first_line, human | {"passed": "line passes"})
 
 # %% [markdown] tags=["slide"]
 # ## What could be wrong

@@ -59,12 +59,12 @@ import numpy as np
 import pandas as pd
 
 from lib.core.files import read_table
-from lib.core.notebooks import show_table
+from lib.core.notebooks import in_words, show_table
 from lib.core.paths import material
 from lib.core.stage import open_stage
 from lib.plots import plot_words
 from lib.stats import tell_verdicts
-from lib.studies.lm_saliency import figures
+from lib.studies.lm_saliency import figures, naming
 
 # %% [markdown]
 # ## Settings
@@ -118,7 +118,7 @@ examples = by_word.groupby(about, sort=False).agg(
     words=("word", list), scores=("score", list), marks=("role", list)
 )
 examples = examples.reset_index()
-examples["method"] = examples["method"].map(figures.METHODS).str.partition(" (")[0]
+examples["method"] = examples["method"].map(naming.METHODS).str.partition(" (")[0]
 verdict = examples["passed"].astype(bool).map({True: "passes", False: "fails"})
 examples["label"] = examples["method"] + ": " + verdict
 looks = {
@@ -165,7 +165,7 @@ keys = ["dataset", "scheme", "method"]
 theirs = of_paper.drop_duplicates(keys).set_index(keys)["value"]
 places = zip(*(ours[name] for name in keys))
 ours = ours.assign(paper=[theirs.get(place, np.nan) for place in places])
-is_named = ours["method"].isin(figures.METHODS)
+is_named = ours["method"].isin(naming.METHODS)
 table_3 = ours.loc[is_named, columns].reset_index(drop=True)
 
 # %% [markdown] tags=["slide"]
@@ -178,21 +178,28 @@ figure = figures.plot_plausibility(table_3, tables["floors"], title)
 stage.figure("table_3", figure, formats)
 
 # %% [markdown]
-# The same numbers, with those that the paper prints for its own four sets:
+# The same numbers, each beside the paper's. Where a set of ours takes the place of one of the paper's, the name of that
+# set stands in brackets:
 
 
 # %% tags=["nbval-ignore-output"]
+method_names = naming.METHODS | naming.NORMS
+
+
 def beside(ours, value, table, quantity, scenario):
-    """This run and the paper: a row for each set, columns by architecture and method."""
-    index = ["scheme", "method"]
-    here = ours.pivot_table(index=index, columns="dataset", values=value, sort=False)
+    """Show this run and the paper: a row for each set and architecture."""
     is_meant = numbers["source"].eq(f"Ding & Koehn 2021, {table}")
     is_meant &= numbers["quantity"].eq(quantity) & numbers["class"].eq(scenario)
-    there = numbers[is_meant].pivot_table(
-        index=index, columns="dataset", values="value", sort=False
-    )
-    both = pd.concat({"this run": here, "paper": there}, axis=1).round(3).T.head(12)
-    return both.rename_axis(index=[None, "set"], columns=["architecture", "method"])
+    printed, rows = numbers[is_meant].set_index(keys)["value"], {}
+    for r in ours.itertuples():
+        theirs = naming.IN_THE_PAPER.get(r.dataset, r.dataset)
+        told = r.dataset if theirs == r.dataset else f"{r.dataset} (paper: {theirs})"
+        row = rows.setdefault((told, r.scheme), {"set": told, "architecture": r.scheme})
+        row[method_names[r.method]] = getattr(r, value)
+        place = (theirs, r.scheme, r.method)
+        row[f"{r.method} in the paper"] = printed.get(place, np.nan)
+    both = pd.DataFrame(rows.values()).round(3)
+    show_table(both, naming.columns(*both))
 
 
 stage.table("table_3", table_3)
@@ -229,7 +236,7 @@ panels = {
     "a model and its student (4b)": models,
 }
 panels = {name: part[part["side"] == "verum"] for name, part in panels.items()}
-of_students = panels["a model and its student (4b)"].query("method in @figures.METHODS")
+of_students = panels["a model and its student (4b)"].query("method in @naming.METHODS")
 means = of_students.groupby("scheme")["estimate"].mean()
 title = (
     f"A model and its student are explained most alike in the {means.idxmax()} "
@@ -244,7 +251,7 @@ stage.figure("table_4", figure, formats)
 
 # %% tags=["nbval-ignore-output"]
 both = ["dataset", "scheme", "size", "method", "side", "estimate", "low", "high"]
-of_tables = inputs["method"].isin(figures.METHODS)
+of_tables = inputs["method"].isin(naming.METHODS)
 of_tables &= inputs["size"].isin(["full", "student"])
 stage.table("table_4a", inputs.loc[of_tables, both].reset_index(drop=True))
 of_full = inputs[of_tables].query("size == 'full' and side == 'verum'")
@@ -291,8 +298,8 @@ for r in of_paper.rename(columns={"class": "scenario"}).itertuples():
 names = ["test", "dataset", "scheme", "method", "column", "paper", "ours"]
 table_6 = stage.table("table_6", pd.DataFrame(rows, columns=names))
 of_all = table_6.query("test == 'plausibility' and column == 'all'")
-of_all = of_all.set_index(["scheme", "method", "dataset"])[["paper", "ours"]].round(3)
-of_all.rename_axis(["architecture", "method", "set"])
+human = naming.columns("scheme", "method", "dataset", "paper", "ours")
+in_words(of_all.replace({"method": naming.METHODS}), human)
 
 # %% [markdown] tags=["slide"]
 # ## 6 · Table 7: a right answer, and the wrong noun
@@ -363,6 +370,9 @@ of_figure_1 = sweep[sweep["dataset"].isin(natural)].reset_index(drop=True)
 of_figure_2 = sweep[sweep["dataset"] == "Syneval"].reset_index(drop=True)
 stage.table("figure_1", of_figure_1[columns])
 stage.table("figure_2", of_figure_2[[*columns, "input_consistency"]])
+place = ["dataset", "size", "method"]
+ends = inputs.loc[inputs["side"] == "verum", [*place, "low", "high"]]
+of_inputs = of_figure_2.drop(columns=["low", "high"]).merge(ends, on=place, how="left")
 print(sweep["size"].nunique(), "small Transformers")
 
 # %% [markdown]
@@ -381,7 +391,7 @@ def sweep_title(rows):
 
 panels = [
     (
-        f"{name}\n{figures.METHODS[method]}",
+        f"{name}\n{naming.METHODS[method]}",
         sweep[(sweep["dataset"] == name) & (sweep["method"] == method)],
         "all",
     )
@@ -396,18 +406,14 @@ else:
     print("This run left the sweep out: there is no figure.")
 
 # %% [markdown]
-# Figure 2, plausibility and input consistency:
+# Figure 2, plausibility and input consistency (two lines of one template):
 
 # %% tags=["slide"]
 panels = [
-    (
-        f"{name}\n{figures.METHODS[method]}",
-        of_figure_2[of_figure_2["method"] == method],
-        column,
-    )
-    for name, column in (
-        ("plausibility", "all"),
-        ("input consistency", "input_consistency"),
+    (f"{name}\n{naming.METHODS[method]}", rows[rows["method"] == method], column)
+    for name, rows, column in (
+        ("plausibility", of_figure_2, "all"),
+        ("input consistency", of_inputs, "input_consistency"),
     )
     for method in ("SG", "IG")
 ]

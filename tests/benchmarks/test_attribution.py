@@ -88,6 +88,10 @@ def test_the_limit_counts_what_the_answer_needs_in_its_precision(bench: object) 
     assert bench.passes(
         {"LIME": {"n_samples": 5000}, "Integrated Gradients": {"n_steps": 200}}
     ) == {("forward", "float32"): 5000, ("forward-backward", "float32"): 200}
+    spent = pd.DataFrame({"method": ["Partition SHAP"], "samples": [268.0]})
+    assert bench.passes({"Partition SHAP": {"max_evals": 500}}, spent) == {
+        ("forward", "float32"): 268
+    }
     group = next(group for group in bench.GROUPS if group.name == "LIME 100")
     assert bench.limit_kinds(group) == [("forward", "float32"), ("forward", "bfloat16")]
 

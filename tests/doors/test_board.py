@@ -33,6 +33,16 @@ def test_what_has_no_value_is_empty_and_not_a_number(board_table: pd.DataFrame) 
     assert "nan" not in page.lower() and page.count("&ndash;") == 3
 
 
+def test_a_rule_above_the_chosen_one_is_named_with_its_value(board_table: pd.DataFrame) -> None:
+    assert "turned out stronger" not in render_board(board_table, ABOUT)
+    rule = board_table.query("role == 'floor'")
+    more = [
+        rule.assign(explainer=name, value=v) for name, v in (("Rare words", 0.2), ("Last", 0.3))
+    ]
+    page = render_board(pd.concat([board_table, *more]), ABOUT)
+    assert "turned out stronger under mask (Last, 0.30)." in page
+
+
 def test_two_cells_of_one_explainer_are_refused(board_table: pd.DataFrame) -> None:
     table = pd.concat([board_table, board_table.tail(1)])
     with pytest.raises(TouchstoneError, match="A & B's mine has two cells under mask"):

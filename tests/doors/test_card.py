@@ -86,10 +86,24 @@ def test_a_value_outside_the_strip_stands_at_its_end(card: dict[str, Any]) -> No
     assert [about["cx"] for about in circles] == ["6.0"]
 
 
+def test_a_stronger_rule_and_what_a_truth_cannot_see_stand_beside_it(card: dict[str, Any]) -> None:
+    plain = Page(render_card(card))
+    new = {"cannot_see": "It cannot see the model.", "stronger": "Rare <words>"}
+    card["truths"][0] |= new | {"stronger_raw": 0.75, "stronger_value": 0.375}
+    page = Page(render_card(card | {"schema": SCHEMA}))
+    assert "It cannot see the model. It was asked about 6 texts." in page.text
+    assert "stronger: Rare <words>, 0.75" in page.text
+    labels = [about["aria-label"] for tag, about in page.tags if tag == "svg"]
+    assert "a stronger rule 0.38" in str(labels[0]) and "stronger" not in str(labels[1])
+    lines, before = (sum(tag == "line" for tag, _ in of.tags) for of in (page, plain))
+    assert lines == before + 1
+    assert "stronger: " not in plain.text, "a card of an earlier form does not know"
+
+
 @pytest.mark.parametrize(
     ("change", "named"),
     [
-        ({"schema": 3}, "schema"),
+        ({"schema": 4}, "schema"),
         ({"summary": ""}, "summary"),
         ({"marks": 3}, "marks"),
         ({"gate": {"likeness": "high", "passes": True}}, "gate.likeness"),

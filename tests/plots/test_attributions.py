@@ -176,6 +176,26 @@ def test_the_example_shows_every_word_and_marks_the_ground_truth():
     assert not figure.axes[5].axison  # two methods, one floor: the panel under it stays empty
 
 
+@pytest.mark.parametrize(("n_her", "told"), [(1, "3 of 4"), (4, "4 of 4")])
+def test_the_title_of_the_example_names_the_word_with_most_first_places(n_her: int, told: str):
+    words = ["She", "sees", "her", "."]
+    explained = [(s, m) for s in ("C", "CE") for m in ("LIME", "Saliency")]
+    table = pd.DataFrame(
+        [
+            (s, m, i, w, 0.7 if i == (2 if k < n_her else 0) else 0.1, i != 1)
+            for k, (s, m) in enumerate([*explained, ("-", "Uniform random")])
+            for i, w in enumerate(words)
+        ],
+        columns=["scheme", "method", "position", "word", "share", "is_truth"],
+    )
+    first = "her" if n_her == 4 else "She"
+    assert finding(plot_example(table)[0]) == (
+        f"{told} explanations of \N{LEFT DOUBLE QUOTATION MARK}She sees her."
+        "\N{RIGHT DOUBLE QUOTATION MARK} give the largest share to "
+        f"\N{LEFT DOUBLE QUOTATION MARK}{first}\N{RIGHT DOUBLE QUOTATION MARK}"
+    )
+
+
 def test_the_two_forms_are_drawn_apart():
     table = pd.concat(
         [

@@ -36,6 +36,24 @@ def test_every_explainer_is_a_mark_and_every_floor_a_line() -> None:
     assert len(plotted) == len(table)
 
 
+def test_words_in_a_row_without_a_mark_touch_no_line() -> None:
+    names = ["dataset", "model", "explainer", "family", "metric", "error", "low", "high"]
+    rows = [("d", model, "Zero", "floor", "L2", 0.5, 0.4, 0.6) for model in "mn"]
+    rows += [("d", model, "CONEXP", "paper", "L2", 0.4, 0.3, 0.8) for model in "mn"]
+    rows += [("d", "m", "LEACE", "ours", "L2", 0.6, 0.5, 0.7)]
+    ceilings = [("d", "n", "L2", 0.05, 0.0, 0.12), ("d", "n", "bound", 0.03, 0.0, 0.06)]
+    table = pd.DataFrame(ceilings, columns=["dataset", "model", "metric", "error", "low", "high"])
+    figure, _ = plot_errors(pd.DataFrame(rows, columns=names), table)
+    figure.canvas.draw()
+    first, second = figure.axes
+    (told,) = second.texts
+    assert not first.texts and told.get_text() == "not run"
+    box = told.get_window_extent()
+    for line in (0.5, 0.05, 0.03, 0.12):
+        at = second.transData.transform((line, 0))[0]
+        assert not box.x0 <= at <= box.x1, f"the words lie on the line at {line}"
+
+
 def test_an_explainer_from_outside_has_a_mark_and_a_line_in_the_legend() -> None:
     names = ["dataset", "model", "explainer", "family", "metric", "error", "low", "high"]
     rows = [("d", "m", "CONEXP", "paper", "L2", 0.4, 0.3, 0.5)]

@@ -60,6 +60,7 @@ LIMIT_BATCH, LIMIT_ROWS = (
     25,
     8,
 )  # copies of a row in one plain pass; rows from which the limit is taken, token by token
+FORWARD_ONLY = {"Kernel SHAP", "LIME", "Partition SHAP"}  # methods that ask for no gradient
 PASSES = {"forward": 100, "forward-backward": 50}  # plain passes a row that the limit is taken from
 SOME_TEXTS = (
     500  # of a row's different altered texts, drawn at random: from them LIME's own limit is taken
@@ -340,7 +341,7 @@ def passes(asked: Asked, found: pd.DataFrame | None = None) -> dict[Kind, float]
     """
     needed: dict[Kind, float] = {}
     for method, settings in asked.items():
-        direction = "forward" if method in ("Kernel SHAP", "LIME") else "forward-backward"
+        direction = "forward" if method in FORWARD_ONLY else "forward-backward"
         used = {
             name: found.loc[found["method"] == method, name].mean()
             for name in ("steps", "samples")

@@ -1,6 +1,6 @@
-"""The lines *How fast* of the README beside this file, written from the table of rivals.
+"""The lines *How fast* of the README beside this file, written from the tables of rivals.
 
-python tools/benchmarks/how_fast.py     from outputs/reference/benchmarks/rivals.csv
+python tools/benchmarks/how_fast.py     from rivals.csv and scaling_*.csv in outputs/reference/benchmarks
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ BEGIN, END = "<!-- How fast, from rivals.csv -->", "<!-- end of How fast -->"
 REFERENCE = ROOT / "outputs" / "reference" / "benchmarks"
 README = Path(__file__).with_name("README.md")
 AS_WELL = 1.1  # below this a peer does as well
+FEW = 4  # rows
+PEER = "best-batched peer"  # in the tables of scaling
 SPREAD = 0.1  # of the rounds of an arm, as a share
 # (what is equal, work, precision): how many times as fast as the best-batched peer it should be
 AIMS = {
@@ -33,6 +35,13 @@ AIMS = {
 }
 # of the naive limit: as many plain passes of the model as the method needs
 LIMIT_AIMS = {"single pass": 0.85, "Integrated Gradients": 1.1, "Kernel SHAP": 1.1, "LIME": 2.0}
+# What the same work leaves out, and with it why its share of the limit ends where it does.
+LEFT_OUT = {
+    "LIME": "the same work leaves out only words that are taken out and texts drawn twice",
+    "Kernel SHAP": "the same work leaves out only coalitions drawn twice and two thirds of the last layer",
+    "": "the same work leaves out only two thirds of the last of six layers (112% at best)",
+}
+OWN_TERMS = "own terms"  # other baselines, draws and sums
 NOT_YET = "Not measured yet: `make bench PUBLISH=1` fills these lines, on a machine with nothing else to do."
 
 
@@ -43,7 +52,7 @@ def three_sentences(table: pd.DataFrame) -> str:
     """
     ours = table[(table["side"] == "engine") & table["ratio"].notna()]
     work, answer = (ours[ours["equal"] == equal] for equal in ("work", "answer"))
-    single = work[work["work"] != "several methods"]
+    single = work[work["work"].isin(LIMIT_AIMS)]
     sentences = [
         f"- For the same work, the engine is {_ratios(work)}. No word's share of an explanation "
         f"differs by more than {work['share_difference'].max():.1g}.",
@@ -92,13 +101,7 @@ def aims(table: pd.DataFrame) -> str:
                 f"| {equal} | {name} | {aim:g} | {row.ratio:.2f} ({row.ratio_low:.2f}-{row.ratio_high:.2f}) "
                 f"| {row.of_limit:.0%}, {peer:.0%} | {_reason(row, aim, peer, precision)} |"
             )
-    for row in ours[ours["equal"] == "work"].itertuples():
-        if row.work in LIMIT_AIMS:
-            aim, is_met = LIMIT_AIMS[row.work], row.of_limit >= LIMIT_AIMS[row.work]
-            lines.append(
-                f"| share of the limit | {row.work} | {aim:.0%} | {row.of_limit:.0%} | "
-                f"| {'met' if is_met else 'missed'} |"
-            )
+    lines += [*_without_aim(table), *_shares(ours)]
     spreads = table["spread"].dropna()
     lines += [
         "",
@@ -111,6 +114,115 @@ def aims(table: pd.DataFrame) -> str:
     return "\n".join(lines)
 
 
+def _without_aim(table: pd.DataFrame) -> list[str]:
+    """What no aim was set for: the same work, and peers on terms of their own."""
+    named = {work for equal, work, _ in AIMS if equal == "work"}
+    engine = table[table["side"] == "engine"]
+    same = engine[(engine["equal"] == "work") & engine["ratio"].notna()]
+    lines = [
+        f"| work | {row.work} | none | {row.ratio:.2f} ({row.ratio_low:.2f}-{row.ratio_high:.2f}) "
+        f"| {row.of_limit:.0%}, {row.of_limit / row.ratio:.0%} | |"
+        for row in same.itertuples()
+        if row.work not in named
+    ]
+    alone = table[(table["equal"] == OWN_TERMS) & (table["side"] == "peer") & table["ms"].notna()]
+    for row in alone.itertuples():
+        ours = engine[(engine["work"] == row.work) & engine["equal"].isin(["work", OWN_TERMS])]
+        name = f"{row.work}, {row.arm.partition(',')[0]}"
+        ratio = row.ms / ours["ms"].iloc[0]
+        lines.append(f"| nothing | {name} on its own terms | none | {ratio:.2f} | | |")
+    return lines
+
+
+def _shares(ours: pd.DataFrame) -> list[str]:
+    """The share of the limit beside its aim, from the fastest round and from the slowest."""
+    lines = []
+    for row in ours[(ours["equal"] == "work") & ours["work"].isin(LIMIT_AIMS)].itertuples():
+        aim, slowest = LIMIT_AIMS[row.work], row.of_limit / (1 + row.spread)
+        said = "met"
+        if row.of_limit < aim:
+            left_out = LEFT_OUT.get(row.work, LEFT_OUT[""])
+            said = f"missed by {_percent(1 - row.of_limit / aim)}: "
+            if aim <= row.of_limit * (1 + row.spread):
+                said += f"the rounds of this arm differ by {_percent(row.spread)}; "
+            said += f"{left_out}; the peer reaches {row.of_limit / row.ratio:.0%}"
+        lines.append(
+            f"| share of the limit | {row.work} | {aim:.0%} | {row.of_limit:.0%} ({slowest:.0%}-"
+            f"{row.of_limit:.0%}) | | {said} |"
+        )
+    return lines
+
+
+def _percent(share: float) -> str:
+    return f"{share:.0%}" if share >= 0.01 else "less than 1%"
+
+
+def cells_of(scaling: pd.DataFrame) -> pd.DataFrame:
+    """A line a cell of the tables of scaling: axis, value, work, rows, tokens, and the ratio of the
+    peer's time to the engine's.
+    """
+    named = ["axis", "value", "work", "rows", "tokens"]
+    both = scaling.pivot_table(index=named, columns="arm", values="ms", sort=False)
+    return (both[PEER] / both["engine"]).dropna().rename("ratio").reset_index()
+
+
+def as_well(cells: pd.DataFrame) -> str:
+    """In how many cells of the tables of scaling a peer is faster or as fast."""
+    faster, is_few = cells["ratio"] < 1, cells["rows"] <= FEW
+    level = cells["ratio"].between(1, AS_WELL, inclusive="left")
+    return (
+        f"- Over rows, tokens and the size of the model, a peer is faster in {faster.sum()} of "
+        f"{len(cells)} cells (last table). With more than {FEW} rows it is faster in "
+        f"{(faster & ~is_few).sum()} of {(~is_few).sum()}. In {level.sum()} cells more it takes "
+        f"less than {AS_WELL - 1:.0%} longer."
+    )
+
+
+def where_faster(cells: pd.DataFrame) -> str:
+    """The cells in which a peer is faster, as a table; nothing if there are none."""
+    lines = [
+        "| scaling | a peer is faster in | where | the engine takes at most |",
+        "|---|---|---|---|",
+    ]
+    for work, some in cells.groupby("work", sort=False):
+        ahead = some[some["ratio"] < 1]
+        if len(ahead):
+            where = "; ".join(_point(cell) for cell in ahead.itertuples())
+            most = f"{1 / ahead['ratio'].min():.2f} times as long"
+            lines.append(f"| {work} | {len(ahead)} of {len(some)} | {where} | {most} |")
+    return "\n".join(lines) if len(lines) > 2 else ""
+
+
+def _point(cell: Any) -> str:
+    rows = f"{cell.rows} row{'s' * (cell.rows > 1)}"
+    if cell.axis == "tokens":
+        return f"{rows} of {cell.tokens:.0f} tokens"
+    return f"{rows} in bert-base's shape" if cell.axis == "bert-base" else rows
+
+
+def memory(scaling: pd.DataFrame) -> str:
+    """The megabytes of the arms where the texts are longest and where most rows are explained."""
+    if "rounds" not in scaling or scaling["rounds"].isna().any():
+        return (
+            "- Memory is not measured yet: the columns `mb` of these tables were taken in a "
+            "process that had run the arms before."
+        )
+    told = []
+    for axis in ("tokens", "rows"):
+        some = scaling[scaling["axis"] == axis]
+        most = some[some["value"] == some["value"].max()]
+        ours, theirs = (most[most["arm"] == arm]["mb"] for arm in ("engine", PEER))
+        told.append(
+            f"at {most[axis].max():.0f} {axis} the engine takes {_range(ours)} MB and the peer "
+            f"{_range(theirs)} MB"
+        )
+    return f"- Beyond the loaded model, {'; '.join(told)}."
+
+
+def _range(numbers: pd.Series) -> str:
+    return f"{numbers.min():.0f} to {numbers.max():.0f}"
+
+
 def _reason(row: Any, aim: float, peer: float, precision: str) -> str:
     if row.ratio >= aim:
         return "met"
@@ -119,16 +231,26 @@ def _reason(row: Any, aim: float, peer: float, precision: str) -> str:
             f"missed: a matrix product in bfloat16 runs at {row.bfloat16_gain:.2f} of the speed of "
             "float32 on this processor, which has no instructions for it"
         )
-    return f"missed: {aim:g} would be {aim * peer:.0%} of the limit, for the peer is at {peer:.0%}"
+    why = f"missed: {aim:g} would be {aim * peer:.0%} of the limit, for the peer is at {peer:.0%}"
+    gain = (
+        f"; a matrix product in bfloat16 runs at {row.bfloat16_gain:.1f} times the speed of float32"
+    )
+    return why + gain * bool(precision)
 
 
 def shown() -> str:
-    """What stands between the marks: the published table in words, or that there is none."""
+    """What stands between the marks: the published tables in words, or that there are none."""
     path = REFERENCE / "rivals.csv"
     if not path.is_file():
         return NOT_YET
     table = pd.read_csv(path)
-    return f"{three_sentences(table)}\n\n{aims(table)}"
+    lines, tables = [three_sentences(table)], [aims(table)]
+    if grown := sorted(REFERENCE.glob("scaling_*.csv"), reverse=True):
+        scaling = pd.concat(map(pd.read_csv, grown), ignore_index=True)
+        cells = cells_of(scaling)
+        lines += [as_well(cells), memory(scaling)]
+        tables.append(where_faster(cells))
+    return "\n\n".join(["\n".join(lines), *filter(None, tables)])
 
 
 def publish(folder: Path) -> None:

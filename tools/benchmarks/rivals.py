@@ -1,21 +1,24 @@
 """The engine beside peers that are batched as well as their own documentation lets a user do it.
 
-    python tools/benchmarks/rivals.py --quick              about a quarter of an hour of one core
+    python tools/benchmarks/rivals.py --quick              15 to 20 minutes of one core
     python tools/benchmarks/rivals.py --full --publish     some hours; also into outputs/reference and the README
     python tools/benchmarks/rivals.py --quick --only LIME  one part, for a trial (with --rows, --rounds)
 
 One process, one thread, processor time; the arms take turns, and a ratio is that of the fastest
 rounds. Three questions have a column each: the same work (the same points and draws, so the scores
 must agree), the same answer (the same completeness gap, the same error), and the share of the naive
-limit (as many plain passes of the model). Writes rivals.csv and scaling.csv.
+limit (as many plain passes of the model). Writes rivals.csv and scaling_*.csv.
 """
 
 from __future__ import annotations
 
 import argparse
+import ctypes
+import math
 import multiprocessing
-import resource
+import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -46,6 +49,7 @@ from peers import (
     captum_single,
     interpreto_on_its_terms,
     lime_texts,
+    shap_on_our_terms,
     shap_partition,
     six_lines,
 )
@@ -71,6 +75,7 @@ TO_ONE_PERCENT: Asked = {IG: {"tolerance": 0.01, "placing": "panels"}}
 BF16 = {"precision": "bfloat16"}
 POINTS_TRIED = (10, 20, 50, 100, 200, 400)
 LENGTHS, COUNTS = (16, 64, 256, 512), (1, 4, 16, 64)
+LONG = 2.5  # seconds: runs of the quick scaling that take longer are timed once, see `growth`
 
 
 @dataclass(frozen=True)
@@ -79,8 +84,9 @@ class Work:
 
     Attributes:
         name: of the work.
-        asked: of the engine, by line, with what is equal: work, answer, or nothing ("own terms").
-        peers: the other arms, by what is equal and name; made of what the engine's answer used.
+        asked: of the engine, by line, with what is equal: work or answer.
+        peers: the other arms, by what is equal (or "own terms") and name; made of what the
+            engine's answer used.
         rows: how many, in the quick and in the full run.
     """
 
@@ -156,9 +162,12 @@ def _single(found: pd.DataFrame) -> dict[tuple[str, str], Peer]:
 
 def _partition(found: pd.DataFrame) -> dict[tuple[str, str], Peer]:
     return {
+        ("work", "shap, max_evals 500, our masker and tree"): lambda model, rows: {
+            "Partition SHAP": shap_on_our_terms(model, rows)
+        },
         ("own terms", "shap, max_evals 500"): lambda model, rows: {
             "Partition SHAP": shap_partition(model, rows)
-        }
+        },
     }
 
 
@@ -228,7 +237,7 @@ WORKS = (
     ),
     Work(
         "Partition SHAP",
-        {"engine, max_evals 500": ("own terms", {"Partition SHAP": {"max_evals": 500}})},
+        {"engine, max_evals 500": ("work", {"Partition SHAP": {"max_evals": 500}})},
         _partition,
         (2, 16),
     ),
@@ -325,15 +334,14 @@ def _line(
         limits[kind[0]].best / PASSES[kind[0]] * n
         for kind, n in passes(work.asked[name][1], arm.found).items()
     )
-    same = equal != "own terms"
-    gaps = [disagreement(other.found, arm.found) for other in others.values() if same]
+    gaps = [disagreement(other.found, arm.found) for other in others.values()]
     return line | {
         "ratio": best.best / arm.best,
         "ratio_low": min(best.seconds) / max(arm.seconds),
         "ratio_high": max(best.seconds) / min(arm.seconds),
         "of_limit": limit / arm.best,
-        "difference": max((gap[0] for gap in gaps), default=np.nan),
-        "share_difference": max((gap[1] for gap in gaps), default=np.nan),
+        "difference": max(gap[0] for gap in gaps),
+        "share_difference": max(gap[1] for gap in gaps),
         "error": arm.found["error"].max() if "error" in arm.found else np.nan,
     }
 
@@ -370,17 +378,30 @@ GROWING: dict[str, tuple[Asked, Peer]] = {
 
 
 def growth(
-    model: TextModel, rows: pd.DataFrame, axis: str, value: int, rounds: int
+    model: TextModel,
+    rows: pd.DataFrame,
+    axis: str,
+    value: int,
+    rounds: int,
+    fresh: Executor,
+    longest: float = math.inf,
 ) -> pd.DataFrame:
-    """Milliseconds a row and the memory of an arm: axis, value, work, arm, rows, tokens, ms, mb."""
+    """Milliseconds a row and the memory of an arm: axis, value, work, arm, rows, tokens, rounds,
+    ms, mb.
+
+    `fresh` (`fresh_process`) runs each arm once, for its memory. Where an arm takes longer than
+    `longest` seconds there, that run is the only one that is timed, of both arms.
+    """
     lines = []
     encoded = model.encode(list(rows["sentence"]))
-    for name, (asked, peer) in GROWING.items():
-        arms = {
-            "engine": Arm(partial(explain_many, model, rows, list(asked.items()))),
-            "best-batched peer": Arm(partial(peer, model, rows_of(rows))),
-        }
-        take_turns(arms, rounds)
+    for name in GROWING:
+        arms = _growing(name, model, rows)
+        runs = {arm: fresh.submit(_alone, name, arm, rows).result() for arm in arms}
+        if all(seconds <= longest for seconds, _ in runs.values()):
+            take_turns(arms, rounds)
+        else:
+            for arm, one in arms.items():
+                one.seconds.append(runs[arm][0])
         lines += [
             {
                 "axis": axis,
@@ -389,50 +410,103 @@ def growth(
                 "arm": arm,
                 "rows": len(rows),
                 "tokens": np.mean([len(one.ids) for one in encoded]),
+                "rounds": len(one.seconds),
                 "ms": one.best / len(rows) * 1000,
-                "mb": peak_memory(one.run),
+                "mb": runs[arm][1],
             }
             for arm, one in arms.items()
         ]
     return pd.DataFrame(lines)
 
 
-def peak_memory(run: Callable[[], Any]) -> float:
-    """How many megabytes a run takes beyond what the process has: the peak of a forked child."""
+def _growing(name: str, model: TextModel, rows: pd.DataFrame) -> dict[str, Arm]:
+    asked, peer = GROWING[name]
+    return {
+        "engine": Arm(partial(explain_many, model, rows, list(asked.items()))),
+        "best-batched peer": Arm(partial(peer, model, rows_of(rows))),
+    }
+
+
+_loaded: list[TextModel] = []  # of the fresh process: its own copy of the model
+
+
+def fresh_process(load: Callable[[], tuple[TextModel, pd.DataFrame]]) -> ProcessPoolExecutor:
+    """A process that has imported everything, loaded the model and explained one short row.
+
+    It is started with the first question and forks for each, so no run finds memory that another
+    one has left. (A new process for each gives the same megabytes and takes 8 s to start.)
+    """
+    spawn = multiprocessing.get_context("spawn")
+    return ProcessPoolExecutor(1, spawn, initializer=_get_ready, initargs=(load,))
+
+
+def _get_ready(load: Callable[[], tuple[TextModel, pd.DataFrame]]) -> None:
+    set_up(0, n_threads=1)
+    model, rows = load()
+    _loaded.append(model)
+    shortest = rows.iloc[[int(rows["sentence"].map(len).argmin())]]
+    for name in GROWING:
+        for arm in _growing(name, model, shortest).values():
+            arm.run()
+
+
+def _alone(name: str, arm: str, rows: pd.DataFrame) -> tuple[float, float]:
+    return seconds_and_memory(_growing(name, _loaded[0], rows)[arm].run)
+
+
+def seconds_and_memory(run: Callable[[], Any]) -> tuple[float, float]:
+    """Processor seconds of a run, and the most megabytes of its own that it has at a time.
+
+    Measured in a forked child. What the process holds already does not count, nor do files that
+    are mapped (the code of libraries); what it had and has freed is given back first, for a run
+    that took it again would seem to need nothing. Both are nan where memory runs out.
+    """
     ours, theirs = multiprocessing.get_context("fork").Pipe(duplex=False)
 
     def child() -> None:
-        before = _resident()
+        ctypes.CDLL(None).malloc_trim(0)
+        with open("/proc/self/clear_refs", "w") as file:
+            file.write("5")  # the peak begins anew, below what was given back just now
+        before, start = _megabytes(), time.process_time()
         run()
-        theirs.send(max(0.0, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024 - before))
+        seconds, after = time.process_time() - start, _megabytes()
+        peak = after["VmHWM"] - after["RssFile"] - (before["VmRSS"] - before["RssFile"])
+        theirs.send((seconds, max(0.0, peak)))
 
     process = multiprocessing.get_context("fork").Process(target=child)
     process.start()
     theirs.close()
     try:
-        return float(ours.recv())
+        return ours.recv()
     except EOFError:
-        return float("nan")  # it ran out of memory
+        return math.nan, math.nan
     finally:
         process.join()
 
 
-def _resident() -> float:
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * resource.getpagesize() / 2**20
+def _megabytes() -> dict[str, float]:
+    """Of this process: resident now and at most (VmRSS, VmHWM), of them mapped files (RssFile)."""
+    with open("/proc/self/status") as file:
+        lines = dict(line.split(":", 1) for line in file)
+    return {name: int(lines[name].split()[0]) / 1024 for name in ("VmRSS", "VmHWM", "RssFile")}
 
 
 def cases(
     model: TextModel, rows: pd.DataFrame, shape: str, scale: str
 ) -> list[tuple[str, int, pd.DataFrame]]:
-    """What is scaled: rows, tokens; of a large model two rows only."""
+    """What is scaled: rows, tokens, the model. A quick run takes one row of the longest texts, and
+    of bert-base's shape two rows only.
+    """
+    is_quick = scale == "quick"
     if shape == "base":
-        return [("bert-base", 12, some_rows(rows, 2))]
-    few = slice(0, 3) if scale == "quick" else slice(None)
+        return [("bert-base", 12, some_rows(rows, n)) for n in ((2,) if is_quick else (2, 16))]
+    texts = {n: texts_of(rows, model, n) for n in LENGTHS}
+    if is_quick:
+        texts[LENGTHS[-1]] = texts[LENGTHS[-1]].iloc[:1]
     return [
         ("MiniLM", 6, some_rows(rows, 2)),
-        *(("rows", n, rows.iloc[:n]) for n in COUNTS[few]),
-        *(("tokens", n, texts_of(rows, model, n)) for n in LENGTHS[few]),
+        *(("rows", n, rows.iloc[:n]) for n in COUNTS),
+        *(("tokens", n, some) for n, some in texts.items()),
     ]
 
 
@@ -471,11 +545,13 @@ def main(arguments: Sequence[str] | None = None) -> pd.DataFrame:
     if parts and not options.only:
         save_csv(table, folder / f"rivals{'' if options.shape == 'trained' else '_base'}.csv")
     if not options.no_scaling and not options.only:
-        grown = []
-        for axis, value, some in cases(model, rows, options.shape, options.scale):
-            run = partial(growth, model, some, axis, value, 3)
-            grown.append(keep(f"scaling-{axis}-{value}", len(some), run))
-            print(grown[-1].round(1).to_string(index=False), flush=True)
+        grown, longest = [], LONG if options.scale == "quick" else math.inf
+        with fresh_process(partial(load_model, options)) as fresh:
+            for axis, value, some in cases(model, rows, options.shape, options.scale):
+                run = partial(growth, model, some, axis, value, 3, fresh, longest)
+                name = f"grown-{axis}-{value}-rows-{len(some)}"
+                grown.append(keep(name, len(some), run))
+                print(grown[-1].round(1).to_string(index=False), flush=True)
         save_csv(pd.concat(grown, ignore_index=True), folder / f"scaling_{options.shape}.csv")
     if options.publish:
         publish(folder)

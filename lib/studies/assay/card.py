@@ -4,6 +4,7 @@ The run has a scale of its own, `card`: its items and models are made once, and 
 asks and scores anew. The form of a card is that of `lib.doors.card`.
 """
 
+import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -37,18 +38,46 @@ ASKS = {
     "deletion, mask": "Does the answer fall fast when words are masked in its order?",
     "deletion, swap": "Does it fall fast when words of the other form replace them in its order?",
 }
+CANNOT_SEE = {
+    "mask": "It cannot see whether the model uses the altered words: marking them is enough.",
+    "swap": "It cannot see words that both forms share, nor by how much one word counts more than "
+    "another: only the order is compared.",
+    "planted": "It cannot see how ordinary words are explained: the planted ones do not fit their "
+    "sentence, and they alone decide.",
+    "cue": "It cannot see any word but these nouns, nor whether a score speaks for the answer or "
+    "against it.",
+    "edit": "It cannot see which of the removed words mattered: only the sum of their scores is "
+    "compared.",
+    "noun": "It cannot see what words do together: each is exchanged alone, and words with too few "
+    "others of their kind are left out.",
+    "deletion, pad": "It cannot see the sizes of scores, only their order; and a model has rarely "
+    "learnt from texts with padding between the words.",
+    "deletion, mask": "It cannot see the sizes of scores, only their order; and a model has rarely "
+    "learnt from texts with so many masks.",
+    "deletion, swap": "It cannot see words that both forms share, nor the sizes of scores: only "
+    "the order is compared.",
+}
 SCALE = "card"  # the folder of the run
+LONGEST = 24  # words of an explained text, where the texts are somebody's own
 _NEEDED = "04_metrics"  # the last stage; the figures of stage 05 are not
 ABOUT_MODEL = ("swap", "edit", "noun")  # truths that differ between two trainings
 _SHOWN = "mask"  # the truth whose sentences are shown
-_MODEL_OF_DELETION = "gender"
+MODEL_OF_TEXTS = "gender"  # the model of *mask*, *swap* and the deletions
+_ROUNDING = 1e-9  # by which two scores are one
 
 
-def run_with(explainer: str, settings: Mapping[str, Any]) -> Path:
+def run_with(
+    explainer: str, settings: Mapping[str, Any], texts: Path | None = None, last: str = _NEEDED
+) -> Path:
     """Run the assay's notebooks with one more explainer; returns the run's folder.
 
     A rule of `FLOORS` is asked in every run, and is no more.
     Items and models of an earlier card are used again. Progress is printed, as by `touchstone run`.
+
+    Args:
+        texts: a folder that `touchstone dataset` made, in place of our gendered sentences. Such a
+            run has a folder of its own.
+        last: the last stage that runs.
 
     Raises:
         TouchstoneError: there is no such explainer, or a stage failed.
@@ -59,12 +88,16 @@ def run_with(explainer: str, settings: Mapping[str, Any]) -> Path:
     if explainer not in FLOORS:
         explainers = explainers | {explainer: dict(settings)}
         families = {explainer: "yours"} | families
-    given = {"scale": SCALE, "explainers": explainers, "families": families}
-    folder = outputs_root() / "assay" / SCALE
+    given: dict[str, Any] = {"scale": SCALE, "explainers": explainers, "families": families}
+    if texts is not None:
+        of_texts = {"geco": texts.resolve().as_posix()}
+        scale = f"{SCALE}-{texts.resolve().name}"
+        given |= {"scale": scale, "texts_of": of_texts, "longest": LONGEST}
+    folder = outputs_root() / "assay" / given["scale"]
     jobs = [
         replace(job, folder=folder / job.stage)
         for job in plan_jobs("assay", "small", parameters=given)
-        if job.stage <= _NEEDED
+        if job.stage <= last
     ]
     with hold(folder, seconds=0):
         run_jobs(jobs)
@@ -110,13 +143,13 @@ def read_run(folder: Path, explainer: str, settings: Mapping[str, Any]) -> dict[
         raise TouchstoneError(f"the run in {folder} did not ask {explainer!r}; make the card again")
     mine = answers[answers["explainer"] == asked].reset_index(drop=True)
     model_of = truths.groupby("truth")["model"].agg(lambda part: sorted(set(part))[0]).to_dict()
-    reasons = {truth: why.get(model_of.get(truth, _MODEL_OF_DELETION)) for truth in ASKS}
+    reasons = {truth: why.get(model_of.get(truth, MODEL_OF_TEXTS)) for truth in ASKS}
     rows = [row_of(tables["cells"], truth, asked, reasons[truth]) for truth in ASKS]
     gate = tables["gate"].query("explainer == @asked")
     scored = scored_of(truths, mine)
     draws, seconds = None, None
-    if _MODEL_OF_DELETION not in why:
-        stem = folder / "02_training" / "models" / f"{_MODEL_OF_DELETION}-0"
+    if MODEL_OF_TEXTS not in why:
+        stem = folder / "02_training" / "models" / f"{MODEL_OF_TEXTS}-0"
         model = read_model(stem.with_suffix(".json"), stem.with_suffix(".safetensors"))
         shown = truths.query("truth == @_SHOWN and training == 0")
         draws, seconds = asked_twice(model, shown, explainer, settings)
@@ -145,19 +178,25 @@ def read_run(folder: Path, explainer: str, settings: Mapping[str, Any]) -> dict[
 def summary(card: Mapping[str, Any], same_as: str | None = None) -> str:
     """What a card says in a few sentences.
 
-    >>> row = {"truth": "mask", "value": 0.5, "low": 0.2, "high": 0.8, "by_identity": False}
-    >>> summary({"truths": [row], "gate": {"passes": False}, "decides": False})[:56]
-    'Above the best rule that never looks at the model: mask.'
+    >>> row = {"truth": "mask", "low": 0.2, "high": 0.8, "by_identity": False, "stronger": None}
+    >>> summary({"truths": [row], "gate": None, "decides": True})
+    'Above the rule that was chosen beforehand and never looks at the model: mask.'
     """
     ranked = [row for row in card["truths"] if not row["by_identity"] and row["low"] is not None]
     above = [row["truth"] for row in ranked if row["low"] > 0]
     below = [row["truth"] for row in ranked if row["high"] < 0]
     open_ = [row["truth"] for row in ranked if row["low"] <= 0 <= row["high"]]
     said = [f"Its numbers are those of {same_as}."] if same_as else []
-    rule = "the best rule that never looks at the model"
+    rule = "the rule that was chosen beforehand and never looks at the model"
     for names, start in ((above, "Above"), (below, "Below"), (open_, "Not told apart from")):
         said += [f"{start} {rule}: {'; '.join(names)}."] if names else []
         rule = "that rule" if names else rule
+    if others := [
+        f"{row['truth']} ({row['stronger']}, {row['stronger_raw']:.2f})"
+        for row in ranked
+        if row["truth"] in above and row["stronger"] and row["low"] <= row["stronger_value"]
+    ]:
+        said.append(f"Not clearly above a stronger rule of that kind: {'; '.join(others)}.")
     if card["gate"] is not None and not card["gate"]["passes"]:
         said.append("It hardly changes when all weights of the model are drawn anew.")
     if not card["decides"]:
@@ -180,6 +219,7 @@ def row_of(
     ranked = others[~others["by_identity"].astype(bool)].dropna(subset=["value"])
     best = ranked.nlargest(1, "value")
     floor = of_truth.iloc[:1]  # the same on every line
+    floor_raw = None if floor.empty else _or_none(floor["floor"].iloc[0])
     numbers = {
         name: None if own.empty else _or_none(own[name].iloc[0])
         for name in ("raw", "value", "low", "high")
@@ -190,15 +230,54 @@ def row_of(
     return {
         "truth": truth,
         "asks": ASKS[truth],
+        "cannot_see": CANNOT_SEE[truth],
         "n_clusters": 0 if own.empty else int(own["n_clusters"].iloc[0]),
         **numbers,
         "floor": "none" if floor.empty else str(floor["rule"].iloc[0]),
-        "floor_raw": None if floor.empty else _or_none(floor["floor"].iloc[0]),
+        "floor_raw": floor_raw,
+        **stronger_rule(of_truth, floor_raw),
         "best": None if best.empty else str(best["explainer"].iloc[0]),
         "best_value": None if best.empty else _or_none(best["value"].iloc[0]),
         "by_identity": not own.empty and bool(own["by_identity"].iloc[0]),
         "why": reason,
     }
+
+
+def stronger_rule(of_truth: pd.DataFrame, floor: float | None) -> dict[str, Any]:
+    """The strongest rule of the run that never looks at the model, where it is stronger than the
+    one that was chosen beforehand: stronger (its name), stronger_raw, stronger_value.
+
+    Args:
+        of_truth: the cells of one truth.
+        floor: the score of the rule that was chosen.
+
+    >>> cells = {"explainer": "Even", "role": "floor", "raw": [0.5], "value": [0.2]}
+    >>> stronger_rule(pd.DataFrame(cells), 0.4)
+    {'stronger': 'Even', 'stronger_raw': 0.5, 'stronger_value': 0.2}
+    """
+    best = of_truth[of_truth["role"] == "floor"].nlargest(1, "raw")
+    if best.empty or floor is None or best["raw"].iloc[0] <= floor + _ROUNDING:
+        return {"stronger": None, "stronger_raw": None, "stronger_value": None}
+    raw, value = (_or_none(best[name].iloc[0]) for name in ("raw", "value"))
+    return {"stronger": best["explainer"].iloc[0], "stronger_raw": raw, "stronger_value": value}
+
+
+def renewed(card: Mapping[str, Any], cells: pd.DataFrame) -> dict[str, Any]:
+    """A card of our models in today's form and words; nobody is asked again, and no number moves.
+
+    Args:
+        card: of `lib.doors.card.read_card`.
+        cells: of the run that the card is of, or of one with the same models and rules.
+    """
+    rows = [
+        row
+        | {"asks": ASKS[row["truth"]], "cannot_see": CANNOT_SEE[row["truth"]]}
+        | stronger_rule(cells[cells["truth"] == row["truth"]], row["floor_raw"])
+        for row in card["truths"]
+    ]
+    copy = re.match(r"Its numbers are those of (.+?)\. ", card["summary"])
+    found = dict(card) | {"schema": SCHEMA, "truths": rows}
+    return found | {"summary": summary(found, copy[1] if copy else None)}
 
 
 def scored_of(truths: pd.DataFrame, mine: pd.DataFrame) -> pd.DataFrame:

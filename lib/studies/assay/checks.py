@@ -12,6 +12,7 @@ from ...metrics.agreement import rank_correlation
 from ...metrics.mass_accuracy import mass_accuracy
 from .edit_scores import fitted_scale
 from .explainers import ABOUT_TEXT, Counts
+from .plants import DECOY, overlap, plants_first
 from .truths import score_items, score_on_other
 
 
@@ -68,21 +69,42 @@ def own_and_other(
 
 
 def scores_by_budget(items: pd.DataFrame, budgets: pd.DataFrame) -> pd.DataFrame:
-    """The mean score of each explainer after so many passes of the model.
+    """The scores of each explainer after so many passes of the model.
 
     Args:
         items: as for `score_items`, with text.
         budgets: explanations with passes.
 
     Returns:
-        explainer, passes, value.
+        The columns of `score_items` and passes.
     """
     found = items[["item_id", *ABOUT_TEXT]].merge(budgets, on=ABOUT_TEXT)
     parts = [
         score_items(items, part).assign(passes=n) for n, part in found.groupby("passes", sort=True)
     ]
-    means = pd.concat(parts).groupby(["explainer", "passes"])["value"].mean()
-    return means.reset_index()
+    return pd.concat(parts, ignore_index=True)
+
+
+def planted_in_detail(items: pd.DataFrame, explanations: pd.DataFrame) -> pd.DataFrame:
+    """What explainers do with planted words, and with the decoy that is not used.
+
+    Args:
+        items: truth, key, sentence, model, training, text.
+
+    Returns:
+        explainer, overlap, order (`plants.plants_first`) and decoy (its share of the absolute
+        scores, over the texts that hold one); the largest overlap first.
+    """
+    rows = items[items["truth"] == "planted"].merge(explanations, on=ABOUT_TEXT)
+    lines = []
+    for row in rows.itertuples():
+        sizes = np.abs(np.asarray(row.scores, float))
+        is_decoy = np.asarray(row.sentence) == DECOY
+        share = sizes[is_decoy].sum() / (sizes.sum() or 1.0) if is_decoy.any() else np.nan
+        known = (overlap(sizes, row.key), plants_first(sizes, row.key))
+        lines.append((row.explainer, *known, share))
+    table = pd.DataFrame(lines, columns=["explainer", "overlap", "order", "decoy"])
+    return table.groupby("explainer").mean().sort_values("overlap", ascending=False).reset_index()
 
 
 def antecedents(explained: pd.DataFrame, counts: Counts) -> pd.DataFrame:

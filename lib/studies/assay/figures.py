@@ -3,7 +3,7 @@ the model, and whether truths agree.
 """
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -45,9 +45,9 @@ SHORT_NAMES = {  # truths and their kinds, where a line has room for two of them
     "deletion, swap": "deletion (other form)",
 }
 _HEADINGS = {
-    "mask": "WHERE in the data are they?",
-    "swap": "WHAT do they do in this model?",
-    "deletion, pad": "HOW FAST does it fall?",
+    "mask": "WHERE in the data are the words?",
+    "swap": "WHAT do words do in this model?",
+    "deletion, pad": "HOW FAST does the answer fall?",
 }
 _GROUPS = {
     "explainer": "Explainers",
@@ -101,6 +101,11 @@ def plot_whole(cells: pd.DataFrame, note: str) -> Plotted:
     shown = shown.assign(is_clear=is_clear(shown))
     truths = [truth for truth in PANELS if truth in set(shown["truth"])]
     rows = _rows(shown)
+    explainers = shown.loc[shown["role"] == "explainer", "explainer"].unique()
+
+    def middle(truth: str) -> float:
+        return (PANELS[truth].lowest + 1) / 2
+
     with plt.rc_context(STYLE):
         figure, axes = plt.subplots(
             1,
@@ -113,6 +118,9 @@ def plot_whole(cells: pd.DataFrame, note: str) -> Plotted:
         figure.subplots_adjust(left=left, right=0.985, top=0.815, bottom=0.21, wspace=0.16)
         for ax, truth in zip(axes[0], truths, strict=True):
             _draw_panel(ax, shown[shown["truth"] == truth], rows)
+            asked = set(shown.loc[shown["truth"] == truth, "explainer"])
+            refused = [rows[name] for name in explainers if name not in asked]
+            ax.plot([middle(truth)] * len(refused), refused, "_", color="0.5", markersize=6)
         _name_rows(axes[0, 0], shown, rows)
         for truth, heading in _HEADINGS.items():
             if truth in truths:
@@ -134,20 +142,24 @@ def plot_agreement(agreement: pd.DataFrame) -> Plotted:
         agreement: of `synthesis.rank_agreement`; a truth with itself is its ceiling.
 
     Returns:
-        The figure, and what it shows: truths, tau, low, high, ceiling.
+        The figure, and what it shows: truths, tau, low, high, any_low, any_high, ceiling.
     """
     is_own = agreement["left"] == agreement["right"]
     ceilings = agreement[is_own].set_index("left")["tau"]
-    shown = agreement.loc[~is_own, ["left", "right", "tau", "low", "high"]].reset_index(drop=True)
+    columns = ["tau", "low", "high", "any_low", "any_high"]
+    shown = agreement.loc[~is_own, ["left", "right", *columns]].reset_index(drop=True)
     lower = [min(ceilings[row.left], ceilings[row.right]) for row in shown.itertuples()]
     shown = shown.assign(ceiling=lower, truths=shown["left"] + " / " + shown["right"])
     with plt.rc_context(STYLE):
         figure, ax = plt.subplots(figsize=(9.5, 0.34 * len(shown) + 1.3), layout="constrained")
         for y, row in enumerate(shown.itertuples()):
+            wider = np.clip([row.any_low, row.any_high], -1, 1)
+            ax.plot(wider, [y, y], color="0.8", linewidth=3, label=_only(not y, "any explainers"))
             ends = np.clip([row.low, row.high], -1, 1)
-            ax.plot(ends, [y, y], color=COLOURS[0], linewidth=1.3)
+            of_these = _only(not y, "these explainers:\n95 % interval")
+            ax.plot(ends, [y, y], color=COLOURS[0], linewidth=1.5, label=of_these)
         places = range(len(shown))
-        ax.plot(shown["tau"], places, "o", color=COLOURS[0], label="two truths, 95 % interval")
+        ax.plot(shown["tau"], places, "o", color=COLOURS[0], label="two truths")
         ax.plot(
             shown["ceiling"],
             places,
@@ -166,9 +178,19 @@ def plot_agreement(agreement: pd.DataFrame) -> Plotted:
         ax.set(xlim=(-1.03, 1.03), ylim=(len(shown) - 0.5, -0.5))
         ax.set_xlabel("Kendall's tau-b: the same order of explainers (1), the opposite (-1)")
         ax.legend(loc="center left", bbox_to_anchor=(1, 0.5))
-        clear = int((shown["high"] < shown["ceiling"]).sum())
-        figure.suptitle(_agreement_finding(clear, len(shown)), fontsize=11, weight="bold")
-    return figure, shown[["truths", "tau", "low", "high", "ceiling"]]
+        of_truths = shown[[not _is_one_truth(row) for row in shown.itertuples()]]
+        clear = int((of_truths["high"] < of_truths["ceiling"]).sum())
+        figure.suptitle(_agreement_finding(clear, len(of_truths)), fontsize=11, weight="bold")
+    return figure, shown[["truths", *columns, "ceiling"]]
+
+
+def _only(first: bool, label: str) -> str:
+    return label if first else "_"  # one entry of the legend for all lines of a kind
+
+
+def _is_one_truth(row: Any) -> bool:
+    """Whether a line compares two models under one truth."""
+    return all(side.startswith("planted, ") for side in (row.left, row.right))
 
 
 def _agreement_finding(clear: int, n_pairs: int) -> str:
@@ -276,7 +298,7 @@ def _legend() -> list[Line2D | Patch]:
 
     rule = "what the rule in [brackets] reaches"
     return [
-        mark("o", _CLEAR, _CLEAR, "explainer, clearly better than the rule in [brackets]"),
+        mark("o", _CLEAR, _CLEAR, "explainer, clearly better: its interval lies above the rule"),
         mark("o", _OPEN, "white", "explainer, not clearly better (line: 95 % interval)"),
         mark("s", _BLIND, "white", "rule that never looks at the model"),
         Patch(facecolor="0.9", edgecolor=_BLIND, linestyle="--", label=rule),
@@ -286,4 +308,5 @@ def _legend() -> list[Line2D | Patch]:
         mark("D", _CHEAT, "white", "cheater: knows a part of the answer"),
         Line2D([], [], color="0.1", linewidth=1.5, label="knows the whole answer"),
         mark("x", "0.1", "0.1", "known beforehand, not ranked"),
+        mark("_", "0.5", "0.5", "refuses this model"),
     ]

@@ -32,6 +32,7 @@ class Rule(NamedTuple):
     is_ordered: bool = False
 
 
+DECOY = "lemon"  # decides nothing
 RULES = {
     "single": Rule(((1,),), ((0,),)),
     "and": Rule(((), (0,), (1,)), ((0, 1),)),

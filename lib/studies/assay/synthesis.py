@@ -65,31 +65,23 @@ class Resampled(NamedTuple):
     Trainings are drawn, then clusters; a cluster that two truths share is drawn for both.
     """
 
-    explainers: list[str]
+    explainers: dict[str, list[str]]  # that a truth has values of
     means: dict[str, Float[np.ndarray, "draw explainer"]]
     n_clusters: dict[str, int]
 
 
 def resample(values: pd.DataFrame, n_draws: int, seed: int) -> Resampled:
-    """Means over trainings and clusters, and how they vary with which were drawn.
-
-    Raises:
-        TouchstoneError: an explainer that a truth does not have, with the truth.
-    """
+    """Means over trainings and clusters, and how they vary with which were drawn."""
     rng = np.random.default_rng(seed)
-    explainers = list(dict.fromkeys(values["explainer"]))
     trainings, clusters = (sorted(values[name].unique()) for name in ("training", "cluster"))
     drawn = {
         "training": dict(zip(trainings, _weights(len(trainings), n_draws, rng).T, strict=True)),
         "cluster": dict(zip(clusters, rng.poisson(1.0, (len(clusters), n_draws)), strict=True)),
     }
-    means, n_clusters = {}, {}
+    explainers, means, n_clusters = {}, {}, {}
     for truth, part in values.groupby("truth", sort=False):
-        if missing := set(explainers) - set(part["explainer"]):
-            raise TouchstoneError(
-                f"{truth} has no value of {min(missing)}; ask it, or leave it out"
-            )
-        wide = part.pivot_table("value", ["training", "cluster"], "explainer")[explainers]
+        names = explainers[str(truth)] = list(dict.fromkeys(part["explainer"]))
+        wide = part.pivot_table("value", ["training", "cluster"], "explainer")[names]
         cells = wide.dropna()  # paired: what one explainer lacks counts for none
         keys = cells.index.to_frame()
         weights = np.ones((n_draws + 1, len(cells)))
@@ -99,7 +91,7 @@ def resample(values: pd.DataFrame, n_draws: int, seed: int) -> Resampled:
         means[str(truth)] = np.divide(
             weights @ cells.to_numpy(),
             total,
-            out=np.full((n_draws + 1, len(explainers)), np.nan),
+            out=np.full((n_draws + 1, len(names)), np.nan),
             where=total > 0,
         )
         n_clusters[str(truth)] = keys["cluster"].nunique()
@@ -112,23 +104,53 @@ def rank_agreement(
     """Kendall's tau-b between the rankings of two truths, with intervals over trainings and
     clusters; on the diagonal each truth's ceiling.
 
-    The ceiling is the mean tau-b of a truth with itself, its clusters split in halves at random.
-    A half has more noise than the whole, so with few clusters two truths can agree more than that.
+    Two truths rank the explainers that both have values of. The ceiling is the mean tau-b of a
+    truth with itself, its clusters split in halves at random. A half has more noise than the whole,
+    so with few clusters two truths can agree more than that.
 
     Returns:
-        left, right, tau, low, high.
+        left, right, tau, low and high (for these explainers), any_low and any_high (explainers are
+        drawn as well; empty for a ceiling), n_explainers, n_clusters (of the truth with fewer).
+
+    Raises:
+        TouchstoneError: two truths share fewer than three explainers.
     """
     found = resample(values, n_draws, seed)
+    rng = np.random.default_rng(seed)
     names, rows = list(found.means), []
     for i, left in enumerate(names):
         halves = split_half(values[values["truth"] == left], n_draws // 10 or 1, seed)
-        low, high = np.nanquantile(halves, [alpha / 2, 1 - alpha / 2])
-        rows.append((left, left, float(np.nanmean(halves)), low, high))
-        for right in names[i + 1 :]:
-            taus = tau_b(found.means[left], found.means[right])
-            n = min(found.n_clusters[left], found.n_clusters[right])
-            rows.append((left, right, taus[0], *expanded_quantiles(taus[1:], n, alpha)))
-    return pd.DataFrame(rows, columns=["left", "right", "tau", "low", "high"])
+        ends = np.nanquantile(halves, [alpha / 2, 1 - alpha / 2])
+        own = (len(found.explainers[left]), found.n_clusters[left])
+        rows.append((left, left, float(np.nanmean(halves)), *ends, np.nan, np.nan, *own))
+        rows += [
+            (left, right, *_two_truths(found, left, right, alpha, rng)) for right in names[i + 1 :]
+        ]
+    intervals = ["low", "high", "any_low", "any_high"]
+    columns = ["left", "right", "tau", *intervals, "n_explainers", "n_clusters"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _two_truths(
+    found: Resampled, left: str, right: str, alpha: float, rng: np.random.Generator
+) -> tuple[float, ...]:
+    """A line of `rank_agreement`, from tau on."""
+    shared = [name for name in found.explainers[left] if name in found.explainers[right]]
+    if len(shared) < 3:
+        raise TouchstoneError(
+            f"{left} and {right} share {len(shared)} explainers; ask at least three"
+        )
+    sides = [
+        found.means[truth][:, [found.explainers[truth].index(name) for name in shared]]
+        for truth in (left, right)
+    ]
+    taus = tau_b(*sides)
+    drawn = rng.integers(0, len(shared), sides[0].shape)
+    wider = tau_b(*(np.take_along_axis(side, drawn, 1) for side in sides))
+    n = min(found.n_clusters[left], found.n_clusters[right])
+    ends = expanded_quantiles(taus[1:], n, alpha)
+    any_ends = expanded_quantiles(wider[1:], min(n, len(shared)), alpha)
+    return (taus[0], *ends, *any_ends, len(shared), n)
 
 
 def below_ceiling(agreement: pd.DataFrame, left: str, right: str) -> tuple[float, float, float]:
@@ -148,28 +170,41 @@ def below_ceiling(agreement: pd.DataFrame, left: str, right: str) -> tuple[float
 
 
 def budget_against_truth(
-    bought: pd.DataFrame, cells: pd.DataFrame, explainer: str, truth: str, other: str
+    bought: pd.DataFrame,
+    values: pd.DataFrame,
+    explainer: str,
+    truth: str,
+    other: str,
+    n_draws: int = 1000,
+    alpha: float = 0.05,
+    seed: int = 0,
 ) -> tuple[float, float, float]:
     """By how much more an explainer's place changes from its smallest to its largest budget than
-    from one truth to another; without an interval. Its place is the share of the other explainers
-    that it is above.
+    from one truth to another, with an interval over clusters. Its place is the share of the other
+    explainers that it is above.
 
     Args:
-        bought: explainer, passes, value (the score under `truth`).
-        cells: of `standing.cells`.
+        bought: explainer, passes, training, cluster, value (the score under `truth`).
+        values: of all explainers under both truths; of the trainings that `bought` has.
     """
-    raw = cells[cells["role"] == "explainer"].pivot(
-        index="explainer", columns="truth", values="raw"
-    )
-    mine, others = raw.loc[explainer], raw.drop(index=explainer)
-    by_budget = bought[bought["explainer"] == explainer].sort_values("passes")["value"]
+    ours = bought[bought["explainer"] == explainer]
+    ends = {end: ours[ours["passes"] == getattr(ours["passes"], end)()] for end in ("min", "max")}
+    asked = values[values["training"].isin(ours["training"])]
+    tables = [asked[asked["truth"] == name] for name in (truth, other)]
+    tables += [part.assign(truth=end, explainer=end) for end, part in ends.items()]
+    found = resample(pd.concat(tables, ignore_index=True), n_draws, seed)
 
-    def place(score: float, under: str) -> float:
-        return float((score > others[under].dropna()).mean())
+    def place(mine: Float[np.ndarray, "draw"], under: str) -> Float[np.ndarray, "draw"]:
+        others = [i for i, name in enumerate(found.explainers[under]) if name != explainer]
+        return (mine[:, None] > found.means[under][:, others]).mean(1)
 
+    mine = {x: found.means[x][:, found.explainers[x].index(explainer)] for x in (truth, other)}
     by_truth = abs(place(mine[truth], truth) - place(mine[other], other))
-    moved = abs(place(by_budget.iloc[-1], truth) - place(by_budget.iloc[0], truth)) - by_truth
-    return moved, np.nan, np.nan
+    by_budget = abs(np.subtract(*(place(found.means[end][:, 0], truth) for end in ends)))
+    moved = by_budget - by_truth
+    n = min(found.n_clusters.values())
+    low, high = expanded_quantiles(moved[1:], n, alpha)
+    return float(moved[0]), float(low), float(high)
 
 
 def split_half(values: pd.DataFrame, n_splits: int, seed: int) -> Float[np.ndarray, "draw"]:
@@ -246,7 +281,9 @@ def family_contrasts(
     Args:
         scores: truth, explainer, value, item_id, cluster, training.
         families: of explainers; others are left out.
-        alpha: the intervals have 1 - alpha, corrected for the number of families.
+        alpha: the intervals have 1 - alpha together, for all families and truths (Bonferroni, which
+            is never narrower than Holm's and gives intervals).
+        n_bootstrap: resamples for each contrast, so that the ends of its interval are among them.
 
     Returns:
         family, truth, estimate, low, high.
@@ -261,6 +298,7 @@ def family_contrasts(
             "value": scores["value"],
         }
     ).dropna()
+    n_contrasts = len(known[["truth", "family"]].drop_duplicates())
     lines = []
     for truth, part in known.groupby("truth", sort=False):
         items = ["item_id", "sentence_idx", "seed"]
@@ -268,7 +306,8 @@ def family_contrasts(
         for family in means if means.shape[1] > 1 else ():
             best = means.drop(columns=family).mean().idxmax()
             values = (means[family] - means[best]).rename("difference").reset_index()
-            found = estimate(values, "difference", "mean", n_bootstrap, alpha / means.shape[1])
+            n_draws = n_bootstrap * n_contrasts
+            found = estimate(values, "difference", "mean", n_draws, alpha / n_contrasts)
             lines.append((family, truth, found.estimate, found.low, found.high))
     return pd.DataFrame(lines, columns=["family", "truth", "estimate", "low", "high"])
 

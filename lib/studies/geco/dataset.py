@@ -241,7 +241,8 @@ def main(arguments: list[str] | None = None) -> int:
     )
     print(
         f"next: copy params/geco/small.yaml to params/geco/mine.yaml, write scale: mine and "
-        f"data_source: {out.resolve()} there, and run: touchstone run geco --scale mine"
+        f"data_source: {out.resolve()} there, and run: touchstone run geco --scale mine; or see "
+        f"how an explainer does on these texts: touchstone card LIME --texts {out.resolve()}"
     )
     return 0
 

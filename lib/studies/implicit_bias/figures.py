@@ -85,7 +85,8 @@ def plot_costs(costs: pd.DataFrame, gate: float) -> plt.Figure:
 
 
 def plot_drivers(drivers: pd.DataFrame) -> plt.Figure:
-    """The words with the largest mean scores towards either pronoun.
+    """The words with the largest mean scores towards either pronoun, without intervals: most words
+    stand in too few sentences for one.
 
     Args:
         drivers: word, mean, sentences; from the lowest mean to the highest.
@@ -118,7 +119,8 @@ def plot_drivers(drivers: pd.DataFrame) -> plt.Figure:
             Line2D([], [], marker=m, linestyle="", color=c, markerfacecolor=f, label=label)
             for m, c, f, label in looks
         ]
-        figure.legend(handles=handles, ncols=3, title="(n): explained sentences", **_OUTSIDE)
+        told = "(n): explained sentences; no intervals, since most words have too few of them"
+        figure.legend(handles=handles, ncols=3, title=told, **_OUTSIDE)
     return figure
 
 

@@ -3,8 +3,6 @@
 Titles say what a table shows, so the notebooks make them from the table.
 """
 
-import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import matplotlib.pyplot as plt
@@ -13,17 +11,17 @@ import seaborn as sns
 from matplotlib.lines import Line2D
 
 from ...plots import COLOURS, STYLE
+from .naming import METHODS, MODELS, PROBES, names_of_settings
 
-METHODS = {"V": "plain gradient (V)", "SG": "SmoothGrad (SG)", "IG": "Integrated Gradients (IG)"}
 _LOOKS = dict(zip(METHODS, zip("osD", COLOURS)))
-_ARCHITECTURES = dict(zip(("LSTM", "QRNN", "Transformer"), zip("osD", COLOURS)))
+_ARCHITECTURES = dict(zip(("LSTM", "QRNN", "Transformer"), zip("osD", "^vP", COLOURS)))
 _SETTINGS = tuple(zip("osD^vPX", COLOURS))  # of the sweep, the most common one first
-_CONFIGURATION = re.compile(r"\d+l_(\d+)w_(\d+)e_(\d+)h")  # 8l_384w_192e_4h
 _SCALES = {"all": "share of lines that pass", "input_consistency": "Pearson's correlation"}
 _LARGEST = 220.0  # area of the largest mark of a sweep, in square points
 _GREY = "0.55"
 _BELOW = {"loc": "outside lower center", "frameon": False}
 _HOLLOW = Line2D([], [], marker="o", ls="", color="0.3", mfc="white", label="hollow: not learnt")
+_INTERVAL = Line2D([], [], color="0.3", label="line: 95 % interval")
 
 
 def plot_sets(statistics: pd.DataFrame, distances: pd.DataFrame, title: str) -> plt.Figure:
@@ -79,33 +77,36 @@ def plot_training(curves: pd.DataFrame, probes: pd.DataFrame, title: str) -> plt
         title: the first line.
     """
     with plt.rc_context(STYLE):
-        size = 10, 2.5 + 0.2 * len(probes)
+        size = 10, 2.7 + 0.2 * len(probes)
         figure, (left, right) = plt.subplots(1, 2, figsize=size, layout="constrained")
         for (name, size_of), curve in curves.groupby(["architecture", "size"], sort=False):
-            marker, colour = _ARCHITECTURES.get(name, ("^", _GREY))
-            is_full = size_of == "full"
+            marker, colour = _look_of(name, size_of)
             left.plot(
                 curve["epoch"],
                 curve["perplexity"],
                 marker=marker,
                 color=colour,
-                label=f"{name}, {size_of}",
-                linestyle="-" if is_full else "--",
-                markerfacecolor=colour if is_full else "white",
+                label=f"{name}, {MODELS.get(size_of, size_of)}",
+                linestyle="-" if size_of == "full" else "--",
             )
         left.set(xlabel="pass over the corpus", ylabel="perplexity (lower is better)")
         left.locator_params("x", integer=True)
         left.legend(frameon=False)
         for y, r in enumerate(probes.itertuples()):
-            looks = _ARCHITECTURES.get(r.architecture, ("^", _GREY))
-            _estimate(right, r.accuracy, y, r, *looks)
+            _estimate(right, r.accuracy, y, r, *_look_of(r.architecture, r.size))
             right.plot([r.majority] * 2, [y - 0.35, y + 0.35], color="0.2")
-        names = [f"{r.architecture}, {r.size}: {r.kind}" for r in probes.itertuples()]
+        names = [
+            f"{r.architecture}, {MODELS.get(r.size, r.size)}: {PROBES.get(r.kind, r.kind)}"
+            for r in probes.itertuples()
+        ]
         right.set(yticks=range(len(names)), yticklabels=names, xlim=(0.4, 1))
-        right.set(xlabel="accuracy of the probe, 95 % interval")
+        right.set(xlabel="accuracy of the probe")
         right.invert_yaxis()
-        bar = Line2D([], [], color="0.2", marker="|", ls="", ms=9, label="share of larger class")
-        figure.legend(handles=[_HOLLOW, bar], ncols=2, **_BELOW)
+        keys = [Line2D([], [], color="0.2", marker="|", ls="", ms=9, label="share of larger class")]
+        if "matched" in set(probes["kind"]):
+            told = "matched: examples in which the nearest noun is no clue"
+            keys.append(Line2D([], [], ls="", label=told))
+        figure.legend(handles=[_INTERVAL, _HOLLOW, *keys], ncols=4, **_BELOW)
         figure.suptitle(title)
     return figure
 
@@ -146,6 +147,7 @@ def plot_plausibility(table: pd.DataFrame, floors: pd.DataFrame, title: str) -> 
         axes[0][0].invert_yaxis()
         keys = [
             *_key_of(_LOOKS, METHODS),
+            _INTERVAL,
             _HOLLOW,
             Line2D([], [], color="0.3", ls=":", label="random scores"),
             Line2D([], [], color="0.3", ls="--", label="the nearest noun"),
@@ -206,7 +208,7 @@ def plot_consistency(
             ax.set(title=heading, xlim=(left, 1.05), xlabel="Pearson's correlation")
             ax.set(yticks=range(len(places)), yticklabels=[f"{a}, {b}" for a, b in places])
         axes[0].invert_yaxis()
-        figure.legend(handles=[*_key_of(_LOOKS, METHODS), _HOLLOW], ncols=4, **_BELOW)
+        figure.legend(handles=[*_key_of(_LOOKS, METHODS), _INTERVAL, _HOLLOW], ncols=5, **_BELOW)
         figure.suptitle(title)
     return figure
 
@@ -231,7 +233,7 @@ def plot_astray(table: pd.DataFrame, title: str) -> plt.Figure:
         ax.set(xlabel="share of its right answers", xlim=(left, None))
         ax.invert_yaxis()
         keys = _key_of(looks, {"full": "model", "student": "its student"})
-        figure.legend(handles=[*keys, _HOLLOW], ncols=3, **_BELOW)
+        figure.legend(handles=[*keys, _INTERVAL, _HOLLOW], ncols=4, **_BELOW)
         figure.suptitle(title)
     return figure
 
@@ -240,8 +242,8 @@ def plot_sweep(panels: Sequence[tuple[str, pd.DataFrame, str]], title: str) -> p
     """One mark for each small Transformer: depth, setting, and size.
 
     Args:
-        panels: heading, rows (size such as 8l_384w_192e_4h, layers, parameters, learnt, and for
-            plausibility low, high), and the column that is drawn.
+        panels: heading, rows (size such as 8l_384w_192e_4h, layers, parameters, learnt, low, high),
+            and the column that is drawn, which low and high belong to.
         title: the first line.
     """
     every = pd.concat([rows for _, rows, _ in panels])
@@ -249,6 +251,7 @@ def plot_sweep(panels: Sequence[tuple[str, pd.DataFrame, str]], title: str) -> p
     settings = sorted(set(names.values()), key=lambda name: ("," not in name, name))
     looks = dict(zip(settings, _SETTINGS))
     depths, shown = sorted(every["layers"].unique()), ""
+    bottom = min([0, *every["low"].dropna()]) - 0.05
     with plt.rc_context(STYLE | {"axes.grid.axis": "y"}):
         figure, axes = plt.subplots(
             1, len(panels), figsize=(11, 4.2), sharey=True, squeeze=False, layout="constrained"
@@ -260,8 +263,7 @@ def plot_sweep(panels: Sequence[tuple[str, pd.DataFrame, str]], title: str) -> p
                     settings.index(setting) - (len(settings) - 1) / 2
                 )
                 marker, colour = looks[setting]
-                if column == "all":
-                    ax.plot([x, x], [r.low, r.high], color=colour, lw=1.5)
+                ax.plot([x, x], [r.low, r.high], color=colour, lw=1.5)
                 area = _LARGEST * r.parameters / every["parameters"].max()
                 fill = colour if r.learnt else "white"
                 ax.scatter(
@@ -275,7 +277,7 @@ def plot_sweep(panels: Sequence[tuple[str, pd.DataFrame, str]], title: str) -> p
                 )
             if rows.empty:
                 ax.text(0.5, 0.5, "not probed", transform=ax.transAxes, ha="center")
-            ax.set(title=heading, xlabel="layers", ylim=(-0.05, 1.05))
+            ax.set(title=heading, xlabel="layers", ylim=(bottom, 1.05))
             ax.set(
                 xticks=range(len(depths)),
                 xticklabels=depths,
@@ -286,34 +288,16 @@ def plot_sweep(panels: Sequence[tuple[str, pd.DataFrame, str]], title: str) -> p
                 shown = column
         label = "larger: more parameters"
         size = Line2D([], [], marker="o", ls="", color="0.3", ms=11, label=label)
-        keys = [*_key_of(looks, {name: name for name in settings}), _HOLLOW, size]
+        keys = [*_key_of(looks, {name: name for name in settings}), _INTERVAL, _HOLLOW, size]
         figure.legend(handles=keys, ncols=4, **_BELOW)
         figure.suptitle(title)
     return figure
 
 
-def names_of_settings(sizes: Sequence[str]) -> dict[str, str]:
-    """What tells each configuration apart, in words: the whole of the most common setting.
-
-    >>> names_of_settings(["2l_64w_32e_4h", "4l_64w_32e_4h", "4l_64w_32e_1h"])["4l_64w_32e_1h"]
-    'heads 1'
-    """
-    parts = {}
-    for size in sizes:
-        if not (match := _CONFIGURATION.fullmatch(size)):
-            raise ValueError(f"{size!r} is no configuration such as 8l_384w_192e_4h")
-        parts[size] = dict(zip(("width", "embedding", "heads"), match.groups()))
-    if not parts:  # a run without a sweep
-        return {}
-    common = {
-        key: Counter(part[key] for part in parts.values()).most_common(1)[0][0]
-        for key in ("width", "embedding", "heads")
-    }
-    all_of_it = ", ".join(f"{key} {value}" for key, value in common.items())
-    return {
-        size: ", ".join(f"{k} {v}" for k, v in part.items() if v != common[k]) or all_of_it
-        for size, part in parts.items()
-    }
+def _look_of(architecture: str, size: str) -> tuple[str, object]:
+    """Marker and colour of a model; its student has the colour and a marker of its own."""
+    full, student, colour = _ARCHITECTURES.get(architecture, ("X", "*", _GREY))
+    return (student if size == "student" else full), colour
 
 
 def _aside(method: str) -> float:

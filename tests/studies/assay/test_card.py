@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +13,16 @@ import yaml
 
 from lib import cli
 from lib.core.errors import TouchstoneError
-from lib.core.files import save_csv, save_json, save_parquet
+from lib.core.files import read_table, save_csv, save_json, save_parquet
+from lib.core.paths import reference_dir
 from lib.doors.board import COLUMNS, render_board
-from lib.doors.card import check_card
+from lib.doors.card import check_card, read_card, render_card
 from lib.doors.submission import ABOUT, NUMBERS
 from lib.studies.assay import board as boards
 from lib.studies.assay import card as cards
 from lib.studies.assay import make_card as make
 from lib.studies.assay import standing
-from lib.studies.assay.card import read_run, run_with
+from lib.studies.assay.card import ASKS, CANNOT_SEE, read_run, renewed, run_with, summary
 from lib.studies.assay.file_card import NOT_BLIND, card_of_file, check_file
 from lib.studies.assay.synthesis import on_one_scale
 from lib.studies.assay.truths import (
@@ -131,8 +133,72 @@ def test_a_card_says_what_the_run_found(run: Path) -> None:
     assert card["cost"]["quality"] == [{"passes": 10, "score": 0.7}]
     own = {row["truth"]: row for row in card["other_model"]}
     assert own["edit"]["own"] == pytest.approx(rows["edit"]["raw"])
-    assert card["summary"].startswith("Above the best rule")
+    assert card["summary"].startswith("Above the rule that was chosen beforehand")
     assert "hardly changes when all weights" in card["summary"]
+
+
+def with_a_stronger_rule(run: Path, value: float) -> pd.DataFrame:
+    """The run's cells, among them one more rule under *mask*, at a value."""
+    path = run / "04_metrics" / "cells.csv"
+    cells = read_table(path)
+    floor = cells.query("truth == 'mask' and explainer == 'Even'")
+    raw = 0.5 + 0.5 * value
+    rule = floor.assign(explainer="Word counts", raw=raw, value=value, low=value, high=value)
+    save_csv(pd.concat([cells, rule], ignore_index=True), path)
+    return read_table(path)
+
+
+def test_a_rule_that_is_stronger_than_the_chosen_one_is_named(run: Path) -> None:
+    before = {row["truth"]: row for row in read_run(run, "Honest", {})["truths"]}
+    assert before["mask"]["stronger"] is None and before["cue"]["stronger"] is None
+    with_a_stronger_rule(run, 0.8)
+    card = read_run(run, "Honest", {})
+    row = card["truths"][0]
+    assert (row["floor"], row["floor_raw"]) == ("Even", 0.5), "the floor stays"
+    assert (row["stronger"], row["stronger_raw"], row["stronger_value"]) == (
+        "Word counts",
+        0.9,
+        0.8,
+    )
+    assert "stronger" not in card["summary"], "Honest is above that rule, too"
+    assert "stronger: Word counts, 0.90" in render_card(card)
+
+
+def test_who_is_only_above_the_chosen_rule_is_not_praised() -> None:
+    row = {"truth": "mask", "low": 0.2, "high": 0.9, "by_identity": False}
+    row |= {"stronger": "Word counts", "stronger_raw": 0.75, "stronger_value": 0.5}
+    told = summary({"truths": [row], "gate": None, "decides": True})
+    assert told.endswith(
+        "Not clearly above a stronger rule of that kind: mask (Word counts, 0.75)."
+    )
+
+
+def test_an_old_card_is_renewed_and_nobody_is_asked(run: Path) -> None:
+    cells, card = with_a_stronger_rule(run, 0.8), read_run(run, "Copy", {})
+    new = {"cannot_see", "stronger", "stronger_raw", "stronger_value"}
+    rows = [{k: v for k, v in row.items() if k not in new} for row in card["truths"]]
+    words = "Its numbers are those of Honest. Above the best rule that never looks at the model."
+    old = card | {"schema": 2, "truths": rows, "summary": words}
+    check_card(old)
+    assert renewed(old, cells) == card
+
+
+def test_every_truth_says_what_it_cannot_see() -> None:
+    assert list(CANNOT_SEE) == list(ASKS)
+    assert all(
+        told.startswith("It cannot see ") and told.endswith(".") for told in CANNOT_SEE.values()
+    )
+
+
+CARDS = sorted((reference_dir("assay", "small").parent / "cards").glob("*/card.json"))
+
+
+@pytest.mark.parametrize("path", CARDS, ids=lambda path: path.parent.name)
+def test_a_committed_card_says_what_a_card_says_today(path: Path) -> None:
+    card = read_card(path)
+    cells = read_table(reference_dir("assay", "small") / "04_metrics" / "cells.csv")
+    assert card == renewed(card, cells), "lib.studies.assay.card.renewed writes it anew"
+    assert path.with_suffix(".html").read_text(encoding="utf-8") == render_card(card)
 
 
 def test_three_sentences_from_good_to_bad(run: Path) -> None:
@@ -179,6 +245,22 @@ def test_a_rule_has_a_card_of_the_run_as_it_is(small_outputs: Path, monkeypatch:
         run_with(name, {})
     of_rule, of_function = (job["explainers"] for job in asked if "explainers" in job)
     assert set(of_function) - set(of_rule) == {"mine:by_place"} and "Even" not in of_rule
+
+
+def test_somebodys_own_texts_have_a_run_of_their_own(
+    small_outputs: Path, tmp_path: Path, monkeypatch: Any
+) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr(cards, "run_jobs", asked.extend)
+    folder = tmp_path / "tale"
+    assert run_with("LIME", {}, folder) == small_outputs / "assay" / "card-tale"
+    first, *later = (job.all for job in asked)
+    assert first["texts_of"] == {"geco": str(folder)} and first["longest"] == 24
+    assert {values["scale"] for values in [first, *later]} == {"card-tale"}
+    assert [job.folder.parent.name for job in asked] == ["card-tale"] * 4
+    asked.clear()
+    run_with("Even", {}, folder, "01_data_generation")
+    assert [job.stage for job in asked] == ["01_data_generation"]
 
 
 def hand_in(folder: Path, run: Path, **about: Any) -> None:
@@ -273,3 +355,49 @@ def test_what_was_named_decides_what_runs(tmp_path: Path, monkeypatch: Any) -> N
         make.make_card("LIMEE", {}, None, model, tmp_path)
     with pytest.raises(TouchstoneError, match=r"no file .*none.parquet.*asked.csv"):
         make.make_card("none", {}, tmp_path / "none.parquet", None, tmp_path)
+
+
+def test_a_card_about_somebodys_own_texts_says_so(tmp_path: Path, monkeypatch: Any) -> None:
+    ran: list[Any] = []
+    made, texts = tmp_path / "run", tmp_path / "tale"
+    accuracy = {"model": ["gender", "gender", "reviews"], "accuracy": [0.8, 1.0, 0.1]}
+    save_csv(pd.DataFrame(accuracy), made / "02_training" / "accuracy.csv")
+    monkeypatch.setattr(make, "run_with", lambda *given: ran.append(given) or made)
+    monkeypatch.setattr(make, "run_small", lambda *_: pytest.fail("our texts were asked for"))
+    for name in ("read_run", "card_of_file", "own_card"):
+        monkeypatch.setattr(make, name, lambda *_, name=name: {"notes": [name]})
+    file, model = tmp_path / "scores.parquet", tmp_path / "model"
+    file.touch()
+    about = {"read_run": (None, None), "card_of_file": (file, None), "own_card": (None, model)}
+    for name, given in about.items():
+        found = make.make_card("LIME", {}, *given, tmp_path, texts)["notes"]
+        assert found[0] == name and f"asked about sentences of {texts}" in found[1]
+        is_told = found[1].endswith("is right in 0.90 of those that it has not learnt")
+        assert is_told == (name != "own_card"), "of somebody's classifier nothing is known"
+    names = [(given[0], given[2], *given[3:]) for given in ran]
+    assert names == [
+        ("LIME", texts),
+        ("Even", texts),
+        ("Even", texts, "01_data_generation"),
+    ]
+
+
+def test_the_command_hands_on_the_folder_and_refuses_few_texts(
+    small_outputs: Path,
+    tmp_path: Path,
+    a_data_set: Callable[[Path, int], Path],
+    monkeypatch: Any,
+    capsys: Any,
+) -> None:
+    given: list[Any] = []
+    monkeypatch.setattr(make, "make_card", lambda *about: given.append(about) or {})
+    monkeypatch.setattr("lib.doors.card.save_card", lambda card, out: out / "card.html")
+    texts = a_data_set(tmp_path / "tale", 70)
+    assert cli.main(["card", "LIME", "--texts", str(texts)]) == 0
+    assert given[0][-2:] == (small_outputs / "cards" / "LIME_on_tale", texts)
+    assert cli.main(["card", "LIME", "--texts", str(a_data_set(tmp_path / "few", 8))]) == 1
+    told = capsys.readouterr().err
+    assert "8 sentences of at most 24 words" in told and "a card needs 6 and 66" in told
+    assert cli.main(["card", "LIME", "--texts", str(tmp_path / "none")]) == 1
+    assert "name a folder that touchstone dataset made" in capsys.readouterr().err
+    assert len(given) == 1, "nothing ran"

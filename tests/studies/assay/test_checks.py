@@ -12,6 +12,7 @@ from lib.studies.assay.checks import (
     likeness_when_redrawn,
     mass_on_marks,
     own_and_other,
+    planted_in_detail,
     scores_by_budget,
 )
 from lib.studies.assay.explainers import Counts
@@ -64,6 +65,16 @@ def test_scores_are_told_by_budget() -> None:
     found = scores_by_budget(items(), budgets)
     assert found["passes"].tolist() == [10, 100]
     assert np.allclose(found["value"], [0.0, 1.0]), "the area under the curve of the marked word"
+
+
+def test_planted_words_have_a_share_and_an_order_and_the_decoy_a_share() -> None:
+    item = items().assign(truth="planted", sentence=[["velvet", "lemon", "sings"]])
+    others = pd.DataFrame([said([3.0, -1.0, 0.0], "good"), said([0.0, 0.0, 0.0], "none")])
+    found = planted_in_detail(item, others).set_index("explainer")
+    assert found.loc["good"].tolist() == [0.75, 1.0, 0.25]
+    assert found.loc["none"].tolist() == [0.0, 0.5, 0.0] and found.index[0] == "good"
+    without = item.assign(sentence=[["velvet", "vicar", "sings"]])
+    assert planted_in_detail(without, others)["decoy"].isna().all()
 
 
 def test_antecedents_are_ordered_across_sentences_and_beyond_their_stereotype() -> None:

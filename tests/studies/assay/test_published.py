@@ -1,10 +1,18 @@
-"""Texts of the other rows: whole sentences in both forms, whole groups of reviews."""
+"""Texts of the other rows: whole sentences in both forms, whole groups of reviews; and a user's."""
 
 from __future__ import annotations
 
-import pandas as pd
+from collections.abc import Callable
+from pathlib import Path
 
-from lib.studies.assay.published import first_groups, two_forms
+import pandas as pd
+import pytest
+
+from lib.core.errors import TouchstoneError
+from lib.core.stage import open_stage
+from lib.studies.assay.items import swapped_rows
+from lib.studies.assay.published import check_texts, first_groups, in_place_of, two_forms
+from lib.studies.geco.corpus import read_geco
 
 
 def test_a_sentence_needs_both_forms_of_one_length() -> None:
@@ -40,3 +48,43 @@ def test_the_first_rated_groups_of_each_split_stay_whole() -> None:
     assert sizes == {"train": 2, "test": 1}
     lone = texts[~(texts["group"].eq("testc") & texts["is_original"])]
     assert "testc" not in set(first_groups(lone, {"train": 9, "test": 9})["group"])
+
+
+def test_a_users_data_set_takes_the_place_of_our_sentences(
+    small_outputs: Path, tmp_path: Path, a_data_set: Callable[[Path, int], Path]
+) -> None:
+    folder = a_data_set(tmp_path / "tale", 10)
+    stage = open_stage("assay", "small", "01_data_generation")
+    reviews = pd.DataFrame({"text": ["Good ."]})
+    given = stage, {"geco": str(folder)}, {}, read_geco
+    gendered, same = in_place_of(pd.DataFrame(), reviews, *given)
+    assert same is reviews and len(gendered) == 2 * 10, "both splits, and no neutral form"
+    assert gendered["sentence_idx"].nunique() == 10 and set(gendered["target"]) == {0, 1}
+    assert set(gendered["ground_truth"].map(tuple)) == {(1, 0, 1, 1, 0, 0)}, "no verb of theirs"
+    assert len(swapped_rows(gendered)) == 20
+    recorded = {Path(name).relative_to(folder).as_posix() for name in stage.externals}
+    assert recorded == {f"binary_gender_all/{split}.jsonl" for split in ("train", "test")}
+
+
+def test_what_touchstone_dataset_did_not_make_is_refused(
+    small_outputs: Path, tmp_path: Path
+) -> None:
+    stage = open_stage("assay", "small", "01_data_generation")
+    with pytest.raises(TouchstoneError, match=r"no .*train.jsonl; .*touchstone dataset made"):
+        in_place_of(pd.DataFrame(), pd.DataFrame(), stage, {"geco": f"{tmp_path}/x"}, {}, read_geco)
+
+
+@pytest.mark.parametrize(("n", "longest"), [(65, 24), (70, 5)])
+def test_texts_that_are_too_few_or_too_long_are_refused(
+    n: int, longest: int, tmp_path: Path, a_data_set: Callable[[Path, int], Path]
+) -> None:
+    folder = a_data_set(tmp_path / "tale", n)
+    found = n if longest > 5 else 0
+    with pytest.raises(TouchstoneError, match=f"has {found} sentences .*and {n} in both forms"):
+        check_texts(folder, read_geco, longest, 6)
+
+
+def test_texts_that_are_enough_pass(
+    tmp_path: Path, a_data_set: Callable[[Path, int], Path]
+) -> None:
+    check_texts(a_data_set(tmp_path / "tale", 66), read_geco, 24, 6)

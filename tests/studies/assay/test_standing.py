@@ -111,15 +111,23 @@ def test_the_best_rule_is_drawn_beside_the_one_that_was_chosen() -> None:
 def test_the_other_figures_show_their_tables() -> None:
     rows = [("a", "a", 0.9, 0.8, 1.0), ("b", "b", 0.7, 0.6, 0.8), ("a", "b", 0.2, -1.4, 0.5)]
     agreement = pd.DataFrame(rows, columns=["left", "right", "tau", "low", "high"])
+    agreement = agreement.assign(any_low=-2.0, any_high=0.9)
     figure, plotted = plot_agreement(agreement)
     assert plotted.to_dict("list") == {
         "truths": ["a / b"],
         "tau": [0.2],
         "low": [-1.4],
         "high": [0.5],
+        "any_low": [-2.0],
+        "any_high": [0.9],
         "ceiling": [0.7],
     }
     assert figure._suptitle.get_text().startswith("1 of 1 pairs"), "0.5 is below 0.7"
+    names = {"a": "planted, encoder", "b": "planted, one layer"}
+    one_truth = agreement.replace(names)
+    both, _ = plot_agreement(pd.concat([agreement, one_truth], ignore_index=True))
+    assert both._suptitle.get_text().startswith("1 of 1 pairs"), "two models are no two truths"
+    plt.close(both)
     none, _ = plot_agreement(agreement.assign(high=1.0))
     assert none._suptitle.get_text().startswith("No pair of truths differs clearly")
     plt.close(none)

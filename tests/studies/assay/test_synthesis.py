@@ -89,17 +89,32 @@ def test_shared_clusters_are_drawn_for_both_truths() -> None:
     found = resample(pd.concat([values, twin]), 50, seed=0)
     assert np.array_equal(found.means["a"], found.means["twin"], equal_nan=True)
     by_hand = values[values["truth"] == "a"].groupby("explainer")["value"].mean()
-    assert found.means["a"][0] == pytest.approx(by_hand[found.explainers].to_numpy())
+    assert found.means["a"][0] == pytest.approx(by_hand[found.explainers["a"]].to_numpy())
     assert found.means["a"][1:].std() > 0
 
 
-def test_an_explainer_that_a_truth_lacks_is_named() -> None:
-    values = made(np.random.default_rng(0))
-    missing = values[(values["truth"] != "b") | (values["explainer"] != "e3")]
-    with pytest.raises(TouchstoneError, match="b has no value of e3"):
-        resample(missing, 10, 0)
+def test_two_truths_rank_the_explainers_that_both_have() -> None:
+    values = made(np.random.default_rng(0), noise=0.01)
+    wrong = (values["truth"] == "b") & (values["explainer"] == "e0")
+    values.loc[wrong, "value"] = 9.0  # the last is first
+    names = ["left", "right"]
+    with_it = rank_agreement(values, 50).set_index(names)
+    without = rank_agreement(values[~wrong], 50).set_index(names)
+    assert with_it.loc[("a", "b"), "tau"] < without.loc[("a", "b"), "tau"] == 1
+    assert without["n_explainers"].to_dict()[("a", "b")] == 7
+    assert without.loc[("a", "c"), ["tau", "n_explainers"]].tolist() == [1, 8]
+    few = values[(values["truth"] != "b") | values["explainer"].isin(["e1", "e2"])]
+    with pytest.raises(TouchstoneError, match="a and b share 2 explainers"):
+        rank_agreement(few, 10)
     with pytest.raises(TouchstoneError, match="cannot be split"):
         split_half(values[values["cluster"] == 0], 3, 0)
+
+
+def test_other_explainers_could_agree_less_or_more() -> None:
+    values = made(np.random.default_rng(5), of_truth=0.4)
+    pair = rank_agreement(values, 400).query("left != right")
+    assert (pair["any_low"] <= pair["low"]).all() and (pair["any_high"] >= pair["high"]).all()
+    assert (pair["n_clusters"] == 12).all()
 
 
 def test_truths_disagree_only_where_they_do_so_more_than_models() -> None:
@@ -173,17 +188,29 @@ def test_two_truths_lie_below_the_lower_ceiling() -> None:
 
 def test_a_place_moves_with_the_budget_and_with_the_truth() -> None:
     raw = {"mask": [0.1, 0.4, 0.6, 0.5], "swap": [0.1, 0.4, 0.6, 0.0]}
-    cells = pd.DataFrame(
-        [
-            (truth, name, "explainer", value)
-            for truth, values in raw.items()
-            for name, value in zip(["a", "b", "c", "LIME"], values, strict=True)
-        ],
-        columns=["truth", "explainer", "role", "raw"],
-    )
-    bought = pd.DataFrame({"explainer": "LIME", "passes": [100, 10], "value": [0.9, 0.2]})
-    moved, *interval = budget_against_truth(bought, cells, "LIME", "mask", "swap")
-    assert moved == pytest.approx(2 / 3 - 2 / 3) and np.isnan(interval).all()
+    rng = np.random.default_rng(0)
+    lines = [
+        (truth, name, training, f"c{i}", value + 0.01 * rng.normal() + 5 * training)
+        for truth, values in raw.items()
+        for name, value in zip(["a", "b", "c", "LIME"], values, strict=True)
+        for training in range(2)
+        for i in range(30)
+    ]
+    values = pd.DataFrame(lines, columns=["truth", "explainer", "training", "cluster", "value"])
+    by_passes = {10: 0.2, 100: 0.9, 50: 0.0}
+    bought = [
+        (name, passes, 0, f"c{i}", value + 0.01 * rng.normal())
+        for name in ("LIME", "a")
+        for passes, value in by_passes.items()
+        for i in range(30)
+    ]
+    of = pd.DataFrame(bought, columns=["explainer", "passes", "training", "cluster", "value"])
+    moved, low, high = budget_against_truth(of, values, "LIME", "mask", "swap", 200)
+    # 10 passes: above one of three; 100: above all; mask: above two; swap: above none
+    assert moved == pytest.approx(2 / 3 - 2 / 3) and low == high == pytest.approx(0)
+    of.loc[of["passes"] == 10, "value"] = rng.normal(0.4, 1.0, (of["passes"] == 10).sum())
+    _, low, high = budget_against_truth(of, values, "LIME", "mask", "swap", 200)
+    assert low < high
 
 
 def test_two_trainings_give_no_interval() -> None:

@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from lib.core import paths
+from lib.core.files import read_yaml
 from lib.studies.lm_saliency.figures import (
-    METHODS,
-    names_of_settings,
     plausibility_title,
     plot_astray,
     plot_consistency,
@@ -17,6 +17,14 @@ from lib.studies.lm_saliency.figures import (
     plot_sets,
     plot_sweep,
     plot_training,
+)
+from lib.studies.lm_saliency.grammar import KINDS
+from lib.studies.lm_saliency.naming import (
+    CONSTRUCTIONS,
+    METHODS,
+    NORMS,
+    SECTIONS,
+    names_of_settings,
 )
 
 FLOORS = pd.DataFrame({"dataset": "A", "scheme": ["LSTM", "QRNN"], "random": 0.5, "nearest": 0.4})
@@ -115,6 +123,47 @@ def test_training_draws_each_probe_with_the_floor_beside_it() -> None:
     figure = plot_training(curves.assign(perplexity=[9.0, 8.0]), probes, "")
     assert [line.get_xdata()[0] for line in marks(figure.axes[1])] == [0.8, 0.8]
     assert sum(list(line.get_xdata()) == [0.55] * 2 for line in figure.axes[1].get_lines()) == 2
+
+
+def test_a_student_is_told_from_a_probe_that_has_not_learnt() -> None:
+    rows = [("LSTM", "full", "number", True), ("LSTM", "student", "number", True)]
+    rows.append(("LSTM", "student", "matched", False))
+    probes = pd.DataFrame(rows, columns=["architecture", "size", "kind", "learnt"])
+    probes = probes.assign(accuracy=0.8, low=0.7, high=0.9, majority=0.55)
+    curves = probes[:2].assign(epoch=1, perplexity=9.0)
+    figure = plot_training(curves, probes, "")
+    full, student, not_learnt = marks(figure.axes[1])
+    assert full.get_marker() != student.get_marker() == not_learnt.get_marker()
+    assert [line.get_marker() for line in figure.axes[0].get_lines()] == [
+        full.get_marker(),
+        student.get_marker(),
+    ]
+    hollow = [line.get_markerfacecolor() == "white" for line in (full, student, not_learnt)]
+    assert hollow == [False, False, True]
+    assert figure.axes[1].get_yticklabels()[2].get_text() == "LSTM, student: number, matched"
+    assert any(text.startswith("matched: ") for text in key(figure))
+    without = plot_training(curves, probes[:2], "")
+    assert not any("matched" in text for text in key(without))
+
+
+def test_every_mark_of_a_sweep_has_its_interval() -> None:
+    sizes = ["2l_64w_32e_4h", "4l_64w_32e_4h"]
+    rows = pd.DataFrame({"size": sizes, "layers": [2, 4], "parameters": [1, 2]})
+    rows = rows.assign(learnt=False, all=0.5, input_consistency=0.1, low=[-0.3, 0.0], high=0.4)
+    panels = [("a", rows.assign(low=0.4), "all"), ("b", rows, "input_consistency")]
+    figure = plot_sweep(panels, "")
+    ends = [[list(line.get_ydata()) for line in ax.get_lines()] for ax in figure.axes]
+    assert ends == [[[0.4, 0.4]] * 2, [[-0.3, 0.4], [0.0, 0.4]]]
+    assert figure.axes[0].get_ylim()[0] < -0.3
+    assert "line: 95 % interval" in key(figure)
+
+
+def test_every_code_of_the_sets_has_a_name() -> None:
+    material = read_yaml(paths.material("lm_saliency") / "syneval.yaml")
+    assert [section["name"] for section in material["sections"]] == list(SECTIONS)
+    assert list(CONSTRUCTIONS) == list(KINDS)
+    for names in (SECTIONS, CONSTRUCTIONS, METHODS | NORMS):
+        assert len(set(names.values())) == len(names)
 
 
 def test_cues_and_attractors_keep_their_bars_whatever_their_order() -> None:

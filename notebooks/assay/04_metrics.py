@@ -309,7 +309,9 @@ assert not passing & set(who.FLOORS), "a floor passes, so it changes with the we
 # %% tags=["nbval-ignore-output"]
 gates = gates[~gates["explainer"].isin(list(who.FLOORS))]
 columns = {"explainer": "explainer", "likeness": "rank correlation, before and after"}
-show_table(stage.table("gate", gates, digits=2), columns | {"passes": "passes"})
+of_gate = stage.table("gate", gates, digits=2)
+words = {"passes": {True: "yes", False: "no"}}
+show_table(of_gate.replace(words), columns | {"passes": "passes"})
 
 # %% [markdown]
 # All correlations are below .5, so every explainer passes.

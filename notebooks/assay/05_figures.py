@@ -43,10 +43,9 @@
 # - whether different truths put the explainers in the same order;
 # - which explainers we can recommend for which question.
 #
-# The cells below show run size `small`: six items for each truth, models trained for seconds. It decides nothing.
-#
 # **You can then** say what a recommendation would need. **You need** [stage 4](04_metrics.ipynb). **Time:** 5 minutes
-# to read, under a minute to run, [10 minutes for the exercises](../../docs/course/exercises/assay.md#05-figures).
+# to read, under a minute to run, [10 minutes for the exercises](../../docs/course/exercises/assay.md#05-figures). The
+# cells below show run size `small`: six items for each truth, models trained for seconds. It decides nothing.
 #
 # | in (all from stage 4) | used for |
 # |---|---|
@@ -177,7 +176,8 @@ show_table(plotted.assign(truths=two[0] + " / " + two[1]), columns)
 # %% tags=["nbval-ignore-output"]
 columns = {"explainer": "explainer", "likeness": "rank correlation, before and after"}
 gate = stage.table("gate", tables["gate"], digits=2)
-show_table(gate, columns | {"passes": "passes"})
+words = {True: "yes", False: "no"}
+show_table(gate.replace({"passes": words}), columns | {"passes": "passes"})
 
 # %% [markdown] tags=["slide"]
 # Every explainer passes. So each explanation depends on the weights, though it may still be wrong.
@@ -226,7 +226,9 @@ advice = pd.DataFrame(
     }
 )
 advice = stage.table("advice", advice, digits=2)
-shown = advice.replace({"mask": SHORT_NAMES["mask"]})
+kept = ("swap", "edit", "noun")  # whose own names are short
+words = {name: word for name, word in SHORT_NAMES.items() if name not in kept}
+shown = advice.replace({"ask the truth": words})
 show_table(shown, {name: name for name in advice})
 
 # %% [markdown]

@@ -270,8 +270,8 @@ in_words(
 )
 
 # %% [markdown] tags=["slide"]
-# At scale `small` the readers are simulated, and *paper, BERT* is about real reviews, so only signs can be compared. Eleven of the twelve effects on our model have the sign of the effect on the readers.
-# The exception is service from Positive to unknown. At scale `cpu` all twelve have the sign of the paper's BERT ([table](../../outputs/reference/cebab/cpu/05_figures/table_4.csv)).
+# At scale `small` the readers are simulated, and *paper, BERT* is about real reviews, so only signs can be compared. There eleven of the twelve effects on our model have the sign of the effect on the readers.
+# The exception there is service from Positive to unknown. At scale `cpu` all twelve have the sign of the paper's BERT ([table](../../outputs/reference/cebab/cpu/05_figures/table_4.csv)).
 #
 # ## The world, the model, the estimate
 #

@@ -44,7 +44,8 @@
 #
 # **You can then** compute four attributions of a small model by hand, find Shapley values, and check that scores add
 # up. **You need** [stage 1](01_data_generation.ipynb), [stage 2](02_training.ipynb), and what a gradient is.
-# **Time:** 20 minutes to read, 4 minutes to run, 20 minutes for the exercises.
+# **Time:** 20 minutes to read, 4 minutes to run,
+# [20 minutes for the exercises](../../docs/course/exercises/geco.md#03-attribution).
 #
 # | in | out |
 # |---|---|

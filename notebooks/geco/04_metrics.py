@@ -359,7 +359,7 @@ plots.method_grid(main, "MA", "D_S")
 
 # %% [markdown] tags=["slide"]
 # No method is above *First pronoun*. The *Pattern Variant* knows only which words go with which class. The paper takes
-# it for an upper bound, but five values of this table are above it.
+# it for an upper bound, but five values of methods are above it.
 #
 # **Is it more than before training?** At a relative mass accuracy of 1 a method finds as much as on the zero-shot model.
 # The short strokes are floors: a rule's mass accuracy, divided by that of the zero-shot model.

@@ -105,7 +105,7 @@ n_explained = 40  # sentences that are explained; 0 for all
 # |---|---|---|
 # | $P(s \mid m)$, $P(s \mid f)$ | the probability of the likeliest male and of the likeliest female word at the mask (the paper's notation; it is not the probability of a sentence) | `p_M`, `p_F` |
 # | $k$ | how many of the likeliest words are looked at | `k`, `rank_M`, `rank_F` |
-# | $g(s)$ | log P(s\|m) - log P(s\|f), which we explain | the score of class male |
+# | $g(s)$ | $\log P(s \mid m) - \log P(s \mid f)$, which we explain | the score of class male |
 # | slot | the pronoun's grammatical role: subject, object, possessive, independent (*hers*) or reflexive | `slot` |
 
 # %%
@@ -243,7 +243,7 @@ print("forms of the slot <= all pronouns <= all identities, in every row")
 # %% [markdown] tags=["slide"]
 # ## 4 · Which words decide?
 #
-# We explain $g(s)$ = log P(s|m) - log P(s|f). It is positive where the model prefers the male form.
+# We explain $g(s) = \log P(s \mid m) - \log P(s \mid f)$. It is positive where the model prefers the male form.
 
 # %%
 show_source(GenderAtMask.logits)

@@ -337,7 +337,8 @@ ontogum = pd.DataFrame(
         for line in extraction.gender_lines(*found, names, name, cue_rule)
     ]
 )
-print(f"{len(documents)} documents, {len(ontogum)} lines")
+told = "" if is_published else ": OntoGUM is read at scale cpu"
+print(f"{len(documents)} documents, {len(ontogum)} lines{told}")
 
 # %% [markdown] tags=["slide"]
 # ## 5 · A corpus to learn from

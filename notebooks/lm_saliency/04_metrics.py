@@ -212,8 +212,8 @@ known = known.join(
 ).reset_index()
 
 # %% [markdown]
-# The column `says_1` is the share of the answers *plural* or *female*. The column `balanced` is the mean of `right_0` and
-# `right_1`, the shares of right answers in each class.
+# The column *says plural or female* is the share of these answers, *balanced* the mean of the shares of right answers in
+# each class.
 
 # %%
 probe_learnt = (
@@ -252,8 +252,8 @@ in_words(known[known["size"] == "full"], human)
 
 # %% [markdown] tags=["slide"]
 # *Reading it.* Of the full models only the Transformer has learnt a set, *Held-out number*. On Syneval the answer
-# of the QRNN ([a recurrent network](../../docs/glossary.md)) is constant. So below, only one row of each table is
-# evidence about methods.
+# of the QRNN ([a recurrent network](../../docs/glossary.md)) is constant. So below, at most one row of each table
+# is evidence about methods.
 #
 # ## 3 · Plausibility, beside two rules
 #
@@ -364,7 +364,7 @@ known = passes[
 turned = known.assign(is_expected=~known["is_expected"])
 
 # %% [markdown]
-# If a model nearly always answers *he*, `all` reflects one scenario only. Here `balanced` is the plain mean of `expected`
+# If a model nearly always answers *he*, `all` reflects one scenario only. In `pronouns.csv`, `balanced` is the plain mean of `expected`
 # and `alternative`. It is empty if a scenario has fewer than twenty lines, as in all rows here. For Integrated Gradients:
 
 # %% tags=["nbval-ignore-output"]
@@ -397,7 +397,7 @@ in_words(
     pronouns[pronouns["method"] == "IG"],
     {"scheme": "architecture", "expected": "expected pronoun"}
     | {"n_exp": "lines, expected", "n_alt": "lines, alternative", "all": "all"}
-    | {"exp": "expected", "alt": "alternative", "balanced": "balanced"},
+    | {"exp": "expected", "alt": "alternative"},
 )
 
 # %% [markdown] tags=["slide"]
@@ -465,7 +465,7 @@ stage.table("input_consistency", consistency)
 by_method(consistency)
 
 # %% [markdown] tags=["slide"]
-# *Reading it.* Correlations are highest on Winobias, which no full model has learnt. So consistency alone proves nothing:
+# *Reading it.* For V and IG, correlations are highest on Winobias, which no full model has learnt. So consistency alone proves nothing:
 # scores that follow positions and ignore words are perfectly consistent.
 #
 # The two columns of the plain gradient (V) must be equal: its scores for the two classes differ by a negative factor

@@ -100,7 +100,7 @@ tables = {
 }
 numbers = read_table(material("lm_saliency") / "paper_numbers.csv")
 ours = tables["plausibility"].query("size == 'full'")
-print({name: len(table) for name, table in tables.items()})
+print("rows:", ", ".join(f"{name} {len(table)}" for name, table in tables.items()))
 
 # %% [markdown] tags=["slide"]
 # ## 1 · Lines in colour
@@ -109,7 +109,8 @@ print({name: len(table) for name, table in tables.items()})
 #
 # Which words are evidence for the model's answer? Above each line stand the expected answer and the model's answer. If
 # they agree, an explanation passes when a cue has the highest score of all marked nouns. If they differ, it passes when
-# an attractor has the highest score. The picture shows one line of each set.
+# an attractor has the highest score. The picture shows one line of
+# each set that has an example.
 
 # %% tags=["slide"]
 by_word = tables["examples"].fillna({"role": ""})
@@ -318,7 +319,7 @@ share = 100 * astray.loc[astray["learnt"], "estimate"]
 ends = dict.fromkeys(f"{value:.0f}" for value in (share.min(), share.max()))
 title = (
     f"Right answers for which no method finds a cue: {' to '.join(ends)} % "
-    "where the model has learnt its set"
+    "where a model or student has learnt its set"
     if len(share)
     else "No model has learnt a set, so nothing is said about its right answers"
 )
@@ -326,8 +327,8 @@ figure = figures.plot_astray(astray, title)
 stage.figure("table_7", figure, formats)
 
 # %% [markdown]
-# The next picture shows one line of a model and its student: the first whose answers are the same, and of which one
-# explanation passes and the other does not.
+# The next picture shows one line of a model and its student: the first whose answers are the same, right or wrong, and of
+# which one explanation passes and the other does not.
 
 # %%
 place = ["dataset", "line", "scheme", "says"]

@@ -195,7 +195,7 @@ def _is_one_truth(row: Any) -> bool:
 
 def _agreement_finding(clear: int, n_pairs: int) -> str:
     if not clear:
-        return "No pair of truths differs clearly:\nno line ends left of its triangle"
+        return "No pair of truths differs clearly:\nno line of two truths ends left of its triangle"
     return (
         f"{clear} of {n_pairs} pairs of truths clearly rank explainers differently:\n"
         "their lines end left of their triangles"

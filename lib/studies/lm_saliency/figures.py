@@ -203,7 +203,7 @@ def plot_consistency(
             here = set(part["dataset"])
             for y, (dataset, _) in enumerate(places):
                 if dataset not in here:
-                    ax.text(0.5, y, "no templates", color=_GREY, ha="center", va="center")
+                    ax.text(0.5, y, "not compared", color=_GREY, ha="center", va="center")
             ax.axvline(0, color="0.3", linewidth=0.8)
             ax.set(title=heading, xlim=(left, 1.05), xlabel="Pearson's correlation")
             ax.set(yticks=range(len(places)), yticklabels=[f"{a}, {b}" for a, b in places])

@@ -85,7 +85,7 @@ def test_consistency_says_where_there_are_no_templates() -> None:
     other = table.assign(dataset="B")
     learnt = {(d, s): False for d in "AB" for s in ("LSTM", "QRNN")}
     figure = plot_consistency({"inputs": table, "models": pd.concat([table, other])}, learnt, "")
-    assert [text.get_text() for text in figure.axes[0].texts] == ["no templates"] * 2
+    assert [text.get_text() for text in figure.axes[0].texts] == ["not compared"] * 2
     assert not figure.axes[1].texts
     names = [label.get_text() for label in figure.axes[0].get_yticklabels()]
     assert names == ["A, LSTM", "A, QRNN", "B, LSTM", "B, QRNN"]

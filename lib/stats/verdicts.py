@@ -48,7 +48,8 @@ def show_verdicts(
 
     Returns:
         For display: the claim in words, the verdict, what the claim says of which quantity, what is
-            found here with its interval or range, and the reason; decided claims first.
+        found here with its interval (of several comparisons: the median and the range), and the
+        reason; decided claims first.
     """
     chosen = claims.set_index("id").loc[list(ids)].reset_index() if ids else claims
     if stage.is_practice:
@@ -72,14 +73,41 @@ def show_verdicts(
             "verdict": chosen["verdict"],
             "it says": (of + chosen["paper"].fillna("").astype(str)).str.strip(),
             "ours": [
-                ("" if pd.isna(row.ours) else f"{row.ours:.3g}")
-                + ("" if pd.isna(row.low) else f" ({row.low:.3g} to {row.high:.3g})")
-                for row in chosen.itertuples()
+                _found(row.ours, row.low, row.high, _is_range(row.why))
+                for row in chosen.fillna({"why": ""}).itertuples()
             ],
             "why": [_ONE.sub(r"\1", why).strip("; ") for why in chosen["why"].fillna("")],
         }
     )
     return shown.reset_index(drop=True)
+
+
+def _is_range(why: str) -> bool:
+    """Whether a reason counts more than one comparison that was run.
+
+    >>> reasons = "", "of 2 comparisons 1 holds, 1 not run", "of 2 comparisons 2 fails"
+    >>> [_is_range(why) for why in reasons]
+    [False, False, True]
+    """
+    counted = re.match(r"of (\d+) comparisons ([^(;]*)", why)
+    if counted is None:
+        return False
+    left_out = re.search(r"(\d+) not run", counted[2])
+    return int(counted[1]) - int(left_out[1] if left_out else 0) > 1
+
+
+def _found(estimate: float, low: float, high: float, is_range: bool) -> str:
+    """What is found, with three decimals.
+
+    >>> _found(0.12345, -0.00049, 0.2, True), _found(0.5, float("nan"), float("nan"), False)
+    ('0.123 (range 0.000 to 0.200)', '0.500')
+    """
+    if pd.isna(estimate):
+        return ""
+    numbers = [f"{round(x, 3) + 0.0:.3f}" for x in (estimate, low, high)]
+    if pd.isna(low):
+        return numbers[0]
+    return f"{numbers[0]} ({'range ' if is_range else ''}{numbers[1]} to {numbers[2]})"
 
 
 def _glossed(statement: str) -> str:
@@ -96,7 +124,7 @@ def _glossed(statement: str) -> str:
 def tell_verdicts(
     stage: Stage, claims: pd.DataFrame, registered: Path, name: str, *ids: str
 ) -> None:
-    """`show_verdicts`, displayed: at most twelve rows, then a line that counts the others."""
+    """`show_verdicts`, displayed: at most twelve rows, and a line that counts the others."""
     table = show_verdicts(stage, claims, registered, name, *ids)
     if table is not None:
         show_table(table, dict(zip(table, table)))

@@ -446,7 +446,7 @@ columns |= {"any_low": "any explainers, from", "any_high": "to "}
 show_table(shown.replace(SHORT_NAMES), columns)
 
 # %% [markdown]
-# The intervals are too wide to call two truths different.
+# With so few texts we call no two truths different.
 #
 # Two truths can also differ because the items are few. So we compare each truth with itself, on halves of its items. This
 # is its *ceiling*, which stage 5 draws.

@@ -450,7 +450,7 @@ in_words(pd.DataFrame(sizes), {name: name for name in sizes[0]})
 #
 # ## 6 · The paper's Table 3, beside ours
 #
-# At scale small these tables only show the steps: our own reviews have nothing to do with the column *paper*. First come the labels, Table 3a; [here](../../outputs/reference/cebab/cpu/01_data_generation/table_3a.csv) is the real comparison.
+# At scale small these tables only show the steps: our own reviews have nothing to do with the column *paper*. First come the labels, Table 3a (the rows for noise are in the file); [here](../../outputs/reference/cebab/cpu/01_data_generation/table_3a.csv) is the real comparison.
 
 
 # %%

@@ -340,7 +340,7 @@ in_words(
 )
 
 # %% [markdown] tags=["slide"]
-# The concept is gone only where the probe falls to the floor. Here it comes close to its floor for noise, and stays above it elsewhere. There the encoder learnt to deceive its own adversary, and a newly fitted classifier still finds the concept. This is a known weakness of adversarial removal (Elazar and Goldberg 2018). Stage 3 therefore
+# The concept is gone only where the probe falls to the floor. Here it comes close to its floor for noise, and mostly stays above it elsewhere. There the encoder learnt to deceive its own adversary, and a newly fitted classifier still finds the concept. This is a known weakness of adversarial removal (Elazar and Goldberg 2018). Stage 3 therefore
 # also has methods that remove a concept by linear algebra.
 #
 # ## 5 · Accuracy, between floor and ceiling

@@ -525,7 +525,7 @@ notebooks.show_table(
 #
 # ## 7 · Controls and claims
 #
-# **Controls.** Noise must reach the share of ground truth, and the first pronoun must beat it by
+# **Controls.** Noise must be near the share of ground truth, and the first pronoun must beat it by
 # far. With *shuffled masks* no floor may be more than .25 above this share. No method may score higher on the *zero-shot* model than the
 # pronoun rule.
 

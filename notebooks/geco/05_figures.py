@@ -314,7 +314,7 @@ _ = stage.table("figure_v1_7", plotted)
 judge("figure_v1_7", "forms_explained_differently", "spread_goes_with_difference")
 
 # %% [markdown] tags=["slide"]
-# **Why.** The first claim is undecided<!-- geco/cpu/04_metrics/claims[id=forms_explained_differently].verdict -->, the second holds<!-- geco/cpu/04_metrics/claims[id=spread_goes_with_difference].verdict -->. A difference between the forms need not be a bias of the model. *Her* is one word where the male form has two, and a noun can have more word pieces
+# **Why.** That the forms differ is undecided<!-- geco/cpu/04_metrics/claims[id=forms_explained_differently].verdict -->; that spread goes with difference holds<!-- geco/cpu/04_metrics/claims[id=spread_goes_with_difference].verdict -->. A difference need not be a bias of the model. *Her* is one word where the male form has two, and a noun can have more word pieces
 # in one form.
 #
 # ## Figure 8 of the first version · Which of these differences are significant?

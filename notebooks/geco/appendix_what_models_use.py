@@ -529,7 +529,7 @@ _ = plots.plot_yardsticks(related)
 # %% [markdown] tags=["slide"]
 # At 1 they agree. If the interval contains 0, it stays open whether they are
 # related at all. If it is far below 1, they measure different things. The intervals generalise to other
-# sentences, and not to other methods. At scale small they are too wide to decide anything.
+# sentences, and not to other methods. At scale small only the deletion measures are clearly related.
 #
 # ## 8 · How sure is this, and what does it decide?
 #
@@ -616,4 +616,4 @@ notebooks.show_table(stage.close(globals()), {"file": "file", "rows": "rows"})
 # %% [markdown]
 # ## Hand-over
 #
-# [05_figures](05_figures.ipynb) draws `yardsticks` and `randomisation` of the published run. The [study's README](README.md) has its tables.
+# [05_figures](05_figures.ipynb) draws `yardsticks` and `randomisation` of this run. The [study's README](README.md) has its tables.

@@ -56,7 +56,7 @@ def test_decided_claims_come_first_and_numbers_are_counted(
     shown = show_verdicts(cpu, CLAIMS, registered, "all")  # type: ignore[arg-type]
     assert shown is not None and shown["claim"].tolist() == ["claim c", "claim b", "claim a"]
     assert list(shown) == ["claim", "verdict", "it says", "ours", "why"]
-    assert shown["ours"].tolist() == ["0.25 (0.2 to 0.3)", "0.5", "0.123 (0.1 to 0.2)"]
+    assert shown["ours"].tolist() == ["0.250 (0.200 to 0.300)", "0.500", "0.123 (0.100 to 0.200)"]
     assert shown["it says"].tolist() == ["q > 0"] * 3
     assert shown["why"].tolist() == ["", "", "open (a); b"] and shown.index.tolist() == [0, 1, 2]
     assert capsys.readouterr().out == (

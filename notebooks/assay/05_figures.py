@@ -186,7 +186,7 @@ show_table(gate.replace({"passes": words}), columns | {"passes": "passes"})
 #
 # Each row of the table has a question about a model or its data, the truth that tests it, and the family of explainers
 # that we recommend. We name a family only if the test of stage 4 supports it, which is not possible at run size `small`.
-# In our `cpu` run no family passes: each has a member that fails somewhere.
+# In our `cpu` run no family passes: under some truth each may be worse than the best other one.
 #
 # The last columns name the rule that never looks at the model and gets furthest. **If an explainer does not beat this
 # rule, its good score is no sign that it knows the model.**

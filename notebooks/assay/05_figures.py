@@ -208,7 +208,7 @@ use = dict.fromkeys(truths, "undecided")
 for row in good.itertuples():
     use |= dict.fromkeys(row.better_on.split("; "), row.family)
 ranked = tables["cells"].query("not by_identity").dropna(subset="raw")
-ranked = ranked.sort_values("raw")
+ranked = ranked.sort_values("raw", kind="stable")
 best = {
     role: part.groupby("truth").tail(1).set_index("truth")
     for role, part in ranked.groupby("role")

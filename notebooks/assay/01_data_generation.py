@@ -47,6 +47,7 @@
 # |---|---|
 # | `items.parquet` | the texts that will be explained, with truth, model, words, class and marks |
 # | `altered.parquet` | the same texts with words removed or exchanged; no explainer ever gets these |
+# | `mixed.parquet` | other edits of the reviews, which remove words and write new ones |
 # | `forms.parquet` | the female and the male form of each sentence |
 # | `train.parquet`, `corpus.parquet` | what the models of stage 2 are trained on |
 # | `planted.parquet` | texts with planted words, to test whether a model uses them |
@@ -340,7 +341,8 @@ drawn["edit"] = pd.concat([drawn["edit"], spare], ignore_index=True)
 
 # %% [markdown]
 # Then we alter the texts of the items. Each item of *planted* appears twice, because we explain two models for it. Each
-# item of *altered words* appears again under *swap*.
+# item of *altered words* appears again under *swap*. *Mixed* edits of the same reviews, which also write new words, are
+# kept for a second score.
 
 # %%
 exchanged = items.with_replacements(drawn["noun"], kinds, n_replacements, seed)
@@ -352,8 +354,9 @@ altered = [
     exchanged[exchanged["item_id"].isin(drawn["noun"]["item_id"])],
 ]
 altered = pd.concat(altered, ignore_index=True)
+mixed = items.mixed_edits(drawn["edit"].query("part == 'test'"), tested)
 asked = items.with_second_questions(drawn)
-print(f"{len(asked)} items, {len(altered)} altered texts")
+print(f"{len(asked)} items, {len(altered)} altered texts, {len(mixed)} mixed edits")
 
 # %% [markdown]
 # Here is one item for each truth. The right answer is about the marked words.
@@ -467,7 +470,7 @@ print(f"the decoy stands beside label 1 in {decoys[1]:.2f} of its texts")
 told = pd.DataFrame({"sentence": [[word for word, _ in text] for text in corpus]})
 forms = gendered[gendered["sentence_idx"].isin(drawn["mask"]["sentence_idx"])]
 tables = {"items": asked, "altered": altered, "train": train, "forms": forms}
-tables |= {"planted": tests, "corpus": told}
+tables |= {"planted": tests, "corpus": told, "mixed": mixed}
 for name, table in tables.items():
     save_parquet(table.reset_index(drop=True), stage.path(f"{name}.parquet"))
 _ = stage.close(globals())

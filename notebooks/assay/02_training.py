@@ -360,7 +360,7 @@ print(f"sums of {n_sums} swaps, {len(blind)} blind models, {has_weights:d} read 
 # Exercises with checks: [page](../../docs/course/exercises/assay.md#02-training).
 
 # %%
-kept = truths.drop(columns=["size", "other", "padding"])
+kept = truths.drop(columns=["size", "other"])
 save_parquet(kept, stage.path("truths.parquet"))
 _ = stage.table("asked", items_to_answer(truths))
 _ = stage.close(globals())

@@ -148,8 +148,8 @@ show_table(grid, shown | {"mask": "altered words"})
 # **How to read the figure.** Each dot compares two truths. At 1 they put the explainers in the same order; at 0 the
 # orders have nothing in common. The blue line is the interval for these explainers, the wide grey one for any explainers
 # of their kind. The triangle shows how well a truth agrees with itself, if we split its items into halves. For two truths
-# we draw the lower of their two triangles. The truths differ clearly if their blue line ends left of it. The last line
-# compares two models, an encoder and one attention layer, under *planted*.
+# we draw the lower of their two triangles. The truths differ clearly if their blue line ends left of it. The last two
+# lines compare two models under one truth: an encoder and one attention layer, and the models of gender and of reviews.
 
 # %% tags=["nbval-ignore-output", "slide"]
 figure, plotted = plot_agreement(tables["agreement"])

@@ -13,7 +13,7 @@ from ...metrics.mass_accuracy import mass_accuracy
 from .edit_scores import fitted_scale
 from .explainers import ABOUT_TEXT, Counts
 from .plants import DECOY, overlap, plants_first
-from .truths import score_items, score_on_other
+from .truths import score_items, score_on_other, telling_items
 
 
 def mass_on_marks(items: pd.DataFrame, explanations: pd.DataFrame) -> pd.Series:
@@ -105,6 +105,55 @@ def planted_in_detail(items: pd.DataFrame, explanations: pd.DataFrame) -> pd.Dat
         lines.append((row.explainer, *known, share))
     table = pd.DataFrame(lines, columns=["explainer", "overlap", "order", "decoy"])
     return table.groupby("explainer").mean().sort_values("overlap", ascending=False).reset_index()
+
+
+def by_padding(items: pd.DataFrame, scored: pd.DataFrame, pads: Collection[str]) -> pd.DataFrame:
+    """Whether an explainer that compares with padding loses where padding is not the other form.
+
+    *Swap* compares a text with its other form. Where the model answers to padding as to the other
+    form, both comparisons ask the same; where it answers as to the text itself, they do not.
+
+    Args:
+        items: truth, item_id, padding (where the text of padding alone stands for the model: 0 at
+            the other form, 1 at the text; `answers.other_and_padding`).
+        scored: of `truths.score_items`.
+        pads: the explainers that compare with padding.
+
+    Returns:
+        explainer, pads, near and far (the mean score of texts whose padding is nearer to the other
+        form, and to the text itself), n_near, n_far (texts, of all trainings).
+    """
+    swaps = items[items["truth"] == "swap"].set_index("item_id")["padding"]
+    rows = scored[scored["item_id"].isin(swaps.index)].dropna(subset="value")
+    is_near = rows["item_id"].map(swaps) < 0.5
+    named = rows.assign(side=np.where(is_near, "near", "far"))
+    found = named.groupby(["explainer", "side"])["value"].agg(["mean", "size"]).unstack()
+    table = pd.DataFrame({"pads": found.index.isin(list(pads))}, index=found.index)
+    for side in ("near", "far"):
+        for name, kind in ((side, "mean"), (f"n_{side}", "size")):
+            table[name] = found[kind].get(side, np.nan)
+    return table.sort_values(["pads", "near"], ascending=False, kind="stable").reset_index()
+
+
+def plausibility_of_rest(truths: pd.DataFrame, explanations: pd.DataFrame) -> pd.DataFrame:
+    """How often the cue is above the attractor where the model does not follow the cue. That is no
+    error and no merit of an explanation: it says how plausible it looks to people.
+
+    Args:
+        truths: of stage 02.
+        explanations: explainer, model, training, text, scores.
+
+    Returns:
+        explainer, plausibility (the share), n (texts, of all trainings); empty where the model
+        follows every cue.
+    """
+    rest = truths[(truths["truth"] == "cue") & ~truths["tells"]]
+    asked = telling_items(rest.assign(tells=True))
+    found = asked[["item_id", *ABOUT_TEXT]].merge(explanations, on=ABOUT_TEXT)
+    scored = score_items(asked, found).groupby("explainer")["value"].agg(["mean", "size"])
+    names = {"mean": "plausibility", "size": "n"}
+    table = scored.rename(columns=names).sort_values("plausibility", ascending=False)
+    return table.reset_index()
 
 
 def antecedents(explained: pd.DataFrame, counts: Counts) -> pd.DataFrame:

@@ -57,6 +57,28 @@ def estimated_changes(items: pd.DataFrame, explanations: pd.DataFrame) -> pd.Dat
     return pd.concat([asked, goal, second, zero], ignore_index=True)[columns]
 
 
+def score_mixed(
+    changes: pd.DataFrame, items: pd.DataFrame, explanations: pd.DataFrame
+) -> pd.DataFrame:
+    """Spearman's terms of edits that also wrote words, which no explanation of the text knows: only
+    the words that went are estimated.
+
+    Args:
+        changes: of `deleting.Deletions.mixed_changes`: item_id, at, change.
+        items, explanations: as for `estimated_changes`.
+
+    Returns:
+        item_id, training, cluster, explainer, value: the mean over a training is Spearman's rho.
+    """
+    known = items[["item_id", "cluster", *ABOUT_TEXT]].merge(changes, on="item_id")
+    asked = known.merge(explanations[["explainer", *ABOUT_TEXT, "scores"]], on=ABOUT_TEXT)
+    asked["estimated"] = [estimated_change(row.scores, row.at) for row in asked.itertuples()]
+    asked["value"] = np.nan
+    for _, part in asked.groupby(["explainer", "training"]):
+        asked.loc[part.index, "value"] = spearman_terms(part["estimated"], part["change"])
+    return asked[["item_id", "training", "cluster", "explainer", "value"]]
+
+
 def skill(tested: pd.DataFrame, fitted: pd.DataFrame) -> pd.DataFrame:
     """The skill of everybody, pair by pair: its mean over pairs is the skill.
 
@@ -85,17 +107,24 @@ def skill(tested: pd.DataFrame, fitted: pd.DataFrame) -> pd.DataFrame:
 
 
 def edit_table(
-    skills: pd.DataFrame, other: pd.DataFrame, n_bootstrap: int, alpha: float, seed: int
+    skills: pd.DataFrame,
+    other: pd.DataFrame,
+    mixed: pd.DataFrame,
+    n_bootstrap: int,
+    alpha: float,
+    seed: int,
 ) -> pd.DataFrame:
-    """Both scores of everybody, the best skill first.
+    """All scores of everybody, the best skill first.
 
     Args:
         skills: of `skill`.
         other: of `truths.score_on_other`: the same explainers, asked about another training.
+        mixed: of `score_mixed`.
 
     Returns:
         explainer, role, rank_correlation, of_another_model (the rank correlation that an
-        explanation of the other training reaches), skill with low and high, n (pairs).
+        explanation of the other training reaches), skill with low and high, n (pairs); mixed (the
+        rank correlation over mixed edits) with mixed_low, mixed_high and mixed_n.
     """
     rank = {
         name: np.mean(
@@ -109,16 +138,23 @@ def edit_table(
     table = skills.dropna(subset="value").assign(
         seed=skills["training"], sentence_idx=skills["cluster"], row_id=skills["item_id"]
     )
-    found = estimates(table, ["explainer"], "value", "mean", n_bootstrap, alpha, seed)
+    how = ("value", "mean", n_bootstrap, alpha, seed)
+    found = estimates(table, ["explainer"], *how)
     found = found.rename(columns={"estimate": "skill"})[["explainer", "skill", "low", "high"]]
+    names = {"estimate": "mixed", "low": "mixed_low", "high": "mixed_high"}
+    of_mixed = mixed.assign(seed=mixed["training"], sentence_idx=mixed["cluster"])
+    of_mixed["row_id"] = of_mixed.groupby(["explainer", "seed"]).cumcount()
+    second = estimates(of_mixed, ["explainer"], *how).rename(columns=names)
+    second["mixed_n"] = second["explainer"].map(of_mixed.groupby("explainer")["row_id"].nunique())
     elsewhere = other[other["truth"] == "edit"].groupby("explainer")["value"].mean()
     n = skills.groupby("explainer")["item_id"].nunique()
     roles = {_SECOND: "second editor", "Zero": "floor"}
-    return found.assign(
+    table = found.assign(
         role=[roles.get(name) or role_of(name) for name in found["explainer"]],
         rank_correlation=found["explainer"].map(rank),
         of_another_model=found["explainer"].map(elsewhere),
         n=found["explainer"].map(n),
-    ).sort_values("skill", ascending=False, ignore_index=True)[
-        ["explainer", "role", "rank_correlation", "of_another_model", "skill", "low", "high", "n"]
-    ]
+    ).sort_values("skill", ascending=False, ignore_index=True)
+    scores = ["rank_correlation", "of_another_model", "skill", "low", "high", "n"]
+    columns = ["explainer", *names.values(), "mixed_n"]
+    return table[["explainer", "role", *scores]].merge(second[columns], how="left")

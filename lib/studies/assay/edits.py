@@ -10,6 +10,7 @@ the long one.
 
 import re
 from collections.abc import Sequence
+from difflib import SequenceMatcher
 
 import numpy as np
 import pandas as pd
@@ -63,6 +64,18 @@ def removed_words(long: Sequence[str], short: Sequence[str]) -> list[int] | None
         else:
             j, was_removed = j + 1, 0
     return places
+
+
+def exchanged_words(text: Sequence[str], edited: Sequence[str]) -> list[int]:
+    """The places of words that an edit took away, whatever it wrote in their place (small letters
+    and capitals are the same).
+
+    >>> exchanged_words("the food was very good".split(), "the food was bad".split())
+    [3, 4]
+    """
+    sides = ([word.lower() for word in words] for words in (text, edited))
+    changes = SequenceMatcher(None, *sides, autojunk=False).get_opcodes()
+    return [i for tag, start, end, *_ in changes if tag != "equal" for i in range(start, end)]
 
 
 def nested_pairs(texts: pd.DataFrame) -> pd.DataFrame:

@@ -43,6 +43,8 @@ SHORT_NAMES = {  # truths and their kinds, where a line has room for two of them
     "deletion, pad": "deletion (padding)",
     "deletion, mask": "deletion (mask token)",
     "deletion, swap": "deletion (other form)",
+    "deletion, pad, reviews": "deletion in reviews (padding)",
+    "deletion, mask, reviews": "deletion in reviews (mask token)",
 }
 _HEADINGS = {
     "mask": "WHERE in the data are the words?",
@@ -190,7 +192,9 @@ def _only(first: bool, label: str) -> str:
 
 def _is_one_truth(row: Any) -> bool:
     """Whether a line compares two models under one truth."""
-    return all(side.startswith("planted, ") for side in (row.left, row.right))
+    sides = row.left, row.right
+    of_plants = all(side.startswith("planted, ") for side in sides)
+    return of_plants or row.right == f"{row.left}, reviews"
 
 
 def _agreement_finding(clear: int, n_pairs: int) -> str:

@@ -16,7 +16,7 @@ import pandas as pd
 
 from ...core.seeds import seed_for
 from ...language.conllu import read_conllu
-from .edits import split_text
+from .edits import exchanged_words, removed_words, split_text
 from .nouns import Kind, replacements
 
 ITEM = ["item_id", "truth", "model", "cluster", "sentence", "target", "mark"]
@@ -243,6 +243,29 @@ def with_short_texts(items: pd.DataFrame) -> pd.DataFrame:
             side = "long" if row.was_inserted else "short"
             rows.append((row.item_id, f"second editor, {side}", -1, list(row.second)))
     return pd.DataFrame(rows, columns=ALTERED)
+
+
+def mixed_edits(items: pd.DataFrame, texts: pd.DataFrame) -> pd.DataFrame:
+    """Other edits of originals that are explained: those that remove words and write others.
+
+    Args:
+        items: drawn from nested pairs (`nested_rows`); those whose long text is the edit have none.
+        texts: the reviews, as for `nested_rows`.
+
+    Returns:
+        item_id, at (the places of the words that are gone), sentence (the words of the edit).
+    """
+    rows = []
+    for row in items[items["was_inserted"].eq(False)].itertuples():
+        words = list(row.sentence)
+        same = texts[(texts["group"] == row.group) & ~texts["is_original"]]
+        for edited in same["text"].map(split_text):
+            is_nested = any(
+                removed_words(*sides) is not None for sides in ((words, edited), (edited, words))
+            )
+            if not is_nested and (gone := exchanged_words(words, edited)):
+                rows.append((row.item_id, gone, edited))
+    return pd.DataFrame(rows, columns=["item_id", "at", "sentence"])
 
 
 def count_items(items: pd.DataFrame, altered: pd.DataFrame) -> pd.DataFrame:

@@ -13,7 +13,7 @@ from ...core.stage import MANIFEST, Stage, read_manifest
 from ...core.units import Units
 from ...models.weights import PACKAGED
 from .asking import Asking
-from .deleting import Deletions
+from .deleting import MIXED, Deletions
 from .trainings import KINDS, NUMBER, Trainings
 
 _STAGES = ("01_data_generation", "02_training", "03_attribution", "04_metrics")
@@ -79,13 +79,14 @@ def _deleting(stage: Stage, store: Units, values: Mapping[str, Any]) -> list[Job
     of = Deletions(stage, store, values)
     units, made, jobs = list(of.units()), _made_with(stage), []
     once = made["n_layers"] * _width(made["encoder"]) * _FORWARD
-    for training, operator in units:
-        n_words = of.texts.loc[of.texts["training"] == training, "sentence"].map(len)
+    for unit in units:
+        n_words = of.texts(unit.model, unit.training)["sentence"].map(len)
         n_orders = of.said["explainer"].nunique() * _ORDERS
-        seconds = 1 + float((n_words**2).sum()) * n_orders * once
-        unit, compute = of.name(training, operator), partial(of.scores, training, operator)
-        model = unit.rpartition("-")[0]
-        jobs.append(_job(stage, store, made["encoder"], unit, seconds, compute, model))
+        n_passes = n_orders * n_words**2 if unit.how != MIXED else n_words
+        seconds = 1 + float(n_passes.sum()) * once
+        model = f"{unit.model}-{unit.training}"
+        compute = partial(of.unit, unit)
+        jobs.append(_job(stage, store, made["encoder"], unit.name, seconds, compute, model))
     return jobs
 
 

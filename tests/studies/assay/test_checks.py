@@ -9,10 +9,12 @@ import pytest
 
 from lib.studies.assay.checks import (
     antecedents,
+    by_padding,
     likeness_when_redrawn,
     mass_on_marks,
     own_and_other,
     planted_in_detail,
+    plausibility_of_rest,
     scores_by_budget,
 )
 from lib.studies.assay.explainers import Counts
@@ -102,3 +104,26 @@ def test_antecedents_are_ordered_across_sentences_and_beyond_their_stereotype() 
     assert found.loc["honest"].tolist() == pytest.approx([1.0, 1.0, 4])
     assert found.loc["stereotype", "rank_correlation"] > 0
     assert np.isnan(found.loc["stereotype", "partial"]), "nothing is left of it"
+
+
+def test_explainers_lose_where_padding_is_not_the_other_form() -> None:
+    table = pd.DataFrame({"item_id": ["a", "b", "c"], "truth": ["swap", "swap", "mask"]})
+    table["padding"] = [0.1, 0.9, np.nan]
+    scored = pd.DataFrame(
+        [("a", "pads", 0.9), ("b", "pads", 0.2), ("a", "not", 0.5), ("b", "not", 0.5)],
+        columns=["item_id", "explainer", "value"],
+    )
+    found = by_padding(table, scored, ["pads"]).set_index("explainer")
+    assert found.loc["pads", ["near", "far"]].tolist() == [0.9, 0.2] and found.index[0] == "pads"
+    assert found.loc["not", ["pads", "near", "far", "n_near"]].tolist() == [False, 0.5, 0.5, 1]
+    one_side = by_padding(table.iloc[:1], scored.iloc[[0]], []).set_index("explainer")
+    assert np.isnan(one_side.loc["pads", "far"])
+
+
+def test_a_cue_that_the_model_does_not_follow_is_plausibility_only() -> None:
+    cues = pd.DataFrame([ABOUT | {"item_id": "i", "truth": "cue", "cluster": "c", "tells": True}])
+    cues = cues.assign(part="test", sentence=[["a", "b", "c"]], key=[[1.0, -1.0, 0.0]])
+    explanations = pd.DataFrame([said([2.0, 1.0, 0.0]), said([1.0, 2.0, 0.0], "y")])
+    assert plausibility_of_rest(cues, explanations).empty
+    found = plausibility_of_rest(cues.assign(tells=False), explanations)
+    assert found.to_numpy().tolist() == [["x", 1.0, 1], ["y", 0.0, 1]]

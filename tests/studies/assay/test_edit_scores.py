@@ -10,10 +10,12 @@ from lib.studies.assay.edit_scores import (
     edit_table,
     estimated_changes,
     fitted_scale,
+    score_mixed,
     skill,
 )
 
 CHANGES = [2.0, -1.0, 0.5, -3.0]
+ELSEWHERE = pd.DataFrame({"explainer": ["exact"], "truth": ["edit"], "value": [0.25]})
 HOW = {"n_bootstrap": 20, "alpha": 0.05, "seed": 0}
 
 
@@ -76,8 +78,9 @@ def test_exact_is_one_in_any_unit_and_the_best_rule_is_zero() -> None:
 
 
 def test_both_scores_stand_beside_the_other_training_and_the_second_editor() -> None:
-    other = pd.DataFrame({"explainer": ["exact"], "truth": ["edit"], "value": [0.25]})
-    table = edit_table(skills(), other, **HOW).set_index("explainer")
+    changes, items = mixed()
+    of_mixed = score_mixed(changes, items, said(items, "exact", 1.0))
+    table = edit_table(skills(), ELSEWHERE, of_mixed, **HOW).set_index("explainer")
     assert table.loc["exact", "rank_correlation"] == pytest.approx(1.0)
     assert table.loc["in other units", "rank_correlation"] == pytest.approx(-1.0)
     assert table.loc["exact", "of_another_model"] == 0.25
@@ -87,3 +90,30 @@ def test_both_scores_stand_beside_the_other_training_and_the_second_editor() -> 
     assert (roles["Zero"], roles["Goal of the edit"]) == ("floor", "floor")
     assert (roles["Second editor"], roles["exact"]) == ("second editor", "explainer")
     assert table["skill"].is_monotonic_decreasing
+
+
+def mixed() -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Two mixed edits of each of the pairs' texts: the first word went, then the other two."""
+    items = pairs("test").query("truth == 'edit'")
+    first, rest = items.assign(at=[[0]] * len(items)), items.assign(at=[[1, 2]] * len(items))
+    first["change"] = 7.0 + 0.01 * np.arange(len(first))
+    changes = pd.concat([first, rest], ignore_index=True)[["item_id", "at", "change"]]
+    return changes, items
+
+
+def test_a_mixed_edit_is_estimated_by_the_words_that_went() -> None:
+    changes, items = mixed()
+    said_of = pd.concat([said(items, "exact", 1.0), said(items, "against", -1.0)])
+    found = score_mixed(changes, items, said_of)
+    assert len(found) == 2 * len(changes)
+    means = found.groupby("explainer")["value"].mean()
+    assert means["exact"] > 0.8 > means["against"]
+    table = edit_table(skills(), ELSEWHERE, found, **HOW).set_index("explainer")
+    assert table.loc["exact", "mixed"] == pytest.approx(means["exact"])
+    assert np.isnan(table.loc["Zero", "mixed"]) and table.loc["exact", "mixed_n"] == 8
+
+
+def test_no_mixed_edits_leave_the_column_empty() -> None:
+    changes, items = mixed()
+    none = score_mixed(changes.iloc[:0], items, said(items, "exact", 1.0))
+    assert edit_table(skills(), ELSEWHERE, none, **HOW)["mixed"].isna().all()

@@ -11,7 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lib.core.errors import TouchstoneError
-from lib.studies.assay.edits import estimated_change, nested_pairs, removed_words, split_text
+from lib.studies.assay.edits import (
+    estimated_change,
+    exchanged_words,
+    nested_pairs,
+    removed_words,
+    split_text,
+)
 
 FEW = st.lists(st.sampled_from("abA"), max_size=8)
 
@@ -79,3 +85,14 @@ def test_the_words_of_an_additive_model_add_up_to_the_change() -> None:
         scores = [worth[word] for word in long]
         change = sum(scores) - sum(worth[word] for word in short)
         assert estimated_change(scores, removed_words(long, short) or []) == change
+
+
+@given(FEW, FEW)
+def test_words_that_are_not_exchanged_stand_in_the_edit_in_the_same_order(
+    text: list[str], edited: list[str]
+) -> None:
+    gone = exchanged_words(text, edited)
+    assert gone == sorted(set(gone)) and set(gone) <= set(range(len(text)))
+    kept = [word for i, word in enumerate(text) if i not in gone]
+    assert removed_words(edited, kept) is not None
+    assert exchanged_words(text, text) == []

@@ -15,7 +15,7 @@ import torch
 import transformers as tf
 from tiny_models import saved
 
-from lib.core.files import read_json, save_parquet
+from lib.core.files import load_parquet, read_json, save_parquet
 from lib.core.jobs import Job, closed_stage
 from lib.core.parameters import read_params
 from lib.core.paths import ROOT
@@ -133,7 +133,12 @@ def test_the_units_of_hub_yaml_run_through_with_tiny_models(
     computed("04_metrics", values)
     stage = closed_stage("assay", "hub", "04_metrics")
     deletions = Deletions(stage, store_of("04_metrics"), values)
-    scores = pd.concat([deletions.scores(*unit) for unit in deletions.units()])
+    scores = deletions.scores()
     assert scores["truth"].nunique() == 3 and scores["training"].nunique() == 2
     assert set(scores["explainer"]) >= everybody
     assert scores["value"].between(-1e-6, 1 + 1e-6).all()
+    assert set(scores["model"]) == {"gender", "reviews"}
+    mixed = deletions.mixed_changes()
+    edits = set(load_parquet(stage.input("01_data_generation", "mixed.parquet"))["item_id"])
+    assert {name.partition("@")[0] for name in mixed["item_id"]} == edits and len(edits)
+    assert np.isfinite(mixed["change"]).all()

@@ -13,6 +13,7 @@ from lib.studies.assay.items import (
     count_items,
     draw_items,
     exchange_number,
+    mixed_edits,
     nested_rows,
     planted_rows,
     swapped_rows,
@@ -195,3 +196,18 @@ def test_what_is_asked_is_not_learnt() -> None:
     left = without_items(train, asked)
     assert left.to_numpy().tolist() == [["a", ["y"]], ["b", ["x"]]]
     assert without_items(train, asked.tail(1)).equals(train)
+
+
+def test_mixed_edits_are_those_of_explained_originals_that_wrote_new_words() -> None:
+    texts = pd.DataFrame(
+        [("o", "Good food , slow staff", True), ("a", "Good food", False)]
+        + [("b", "Good food , rude staff", False), ("c", "bad food , fast staff", False)],
+        columns=["text_id", "text", "is_original"],
+    ).assign(group="g", edit_type="service", edit_goal="Negative", service="Negative")
+    rows = nested_rows(nested_pairs(texts), texts, 10).assign(item_id="i")
+    found = mixed_edits(rows, texts)
+    assert found["at"].tolist() == [[3], [0, 3]] and set(found["item_id"]) == {"i"}
+    assert found["sentence"].tolist()[0] == "Good food , rude staff".split()
+    turned = rows.assign(was_inserted=True)
+    assert mixed_edits(turned, texts).empty
+    assert list(mixed_edits(turned, texts)) == ["item_id", "at", "sentence"]

@@ -132,7 +132,7 @@ def scores(values: dict[str, Any]) -> pd.DataFrame:
     """What the notebook of stage 04 does with the units."""
     stage = closed_stage("assay", "small", "04_metrics")
     study = Deletions(stage, store_of("04_metrics", values), values)
-    return pd.concat([study.scores(*unit) for unit in study.units()], ignore_index=True)
+    return study.scores()
 
 
 @pytest.mark.slow

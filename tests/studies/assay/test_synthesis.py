@@ -20,6 +20,7 @@ from lib.studies.assay.synthesis import (
     split_half,
     tau_b,
     truths_beyond_models,
+    within_reviews,
 )
 
 
@@ -216,3 +217,18 @@ def test_a_place_moves_with_the_budget_and_with_the_truth() -> None:
 def test_two_trainings_give_no_interval() -> None:
     found = truths_beyond_models(made(np.random.default_rng(0), of_truth=0.3, n_trainings=2))
     assert np.isnan([found["low"], found["high"]]).all() and np.isfinite(found["difference"])
+
+
+def test_deletions_in_reviews_are_named_and_padders_are_left_out_of_padding() -> None:
+    values = pd.DataFrame({"truth": ["edit", "edit", "mask"], "explainer": ["A", "B", "A"]})
+    values["value"] = 0.5
+    names = [(x, f"deletion, {how}") for x in ("A", "B", "Even") for how in ("pad", "mask")]
+    deletions = pd.DataFrame(names, columns=["explainer", "truth"]).assign(value=0.1)
+    found = within_reviews(values, deletions, ["B"])
+    of = found.groupby("truth")["explainer"].agg(sorted).to_dict()
+    both = ["A", "B"]
+    assert of == {
+        "edit": both,
+        "deletion, mask, reviews": both,
+        "deletion, pad, reviews": ["A"],
+    }

@@ -436,7 +436,7 @@ _ = stage.table("budgets", bought)
 # ## 7 · Do the truths rank explainers alike?
 #
 # We compare truths **within one model**, so that nothing else differs. For *gender* there are *altered words*, *swap*
-# and the three kinds of deletion, for *reviews* there are *edit* and two kinds of deletion. Kendall's $\tau_b$ is 1 if two
+# and the three kinds of deletion, for *reviews* there are *edit* and one kind of deletion. Kendall's $\tau_b$ is 1 if two
 # truths put the explainers in the same order. Then we compare two models under one truth, *planted* or *deletion*.
 
 # %%
@@ -448,7 +448,7 @@ one_model = known[known["model"] == "gender"]
 names = {"planted": "planted, encoder", "planted-ola": "planted, one layer"}
 one_truth = known[known["truth"] == "planted"]
 one_truth = one_truth.assign(truth=one_truth["model"].map(names))
-in_reviews = synthesis.within_reviews(known, deletions.scores("reviews"), pads)
+in_reviews = synthesis.within_reviews(known, deletions.scores("reviews"))
 masked = pd.concat([one_model, in_reviews])
 masked = masked[masked["truth"].str.startswith("deletion, mask")]
 parts = [one_model, in_reviews, one_truth, masked]

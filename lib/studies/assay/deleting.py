@@ -23,7 +23,7 @@ _TRAINED = "02_training"
 _SWAP = "swap"  # the words of the other form take the place of those that go
 MIXED = "mixed"  # no deletion: a person removed words and wrote others
 # What is done to the texts of a model: the operators of deletion, and edits.
-DONE = {"gender": ("pad", "mask", _SWAP), "reviews": ("pad", "mask", MIXED)}
+DONE = {"gender": ("pad", "mask", _SWAP), "reviews": ("mask", MIXED)}
 _TRUTH = {"gender": "mask", "reviews": "edit"}  # whose items lose words
 
 

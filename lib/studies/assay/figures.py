@@ -43,7 +43,6 @@ SHORT_NAMES = {  # truths and their kinds, where a line has room for two of them
     "deletion, pad": "deletion (padding)",
     "deletion, mask": "deletion (mask token)",
     "deletion, swap": "deletion (other form)",
-    "deletion, pad, reviews": "deletion in reviews (padding)",
     "deletion, mask, reviews": "deletion in reviews (mask token)",
 }
 _HEADINGS = {

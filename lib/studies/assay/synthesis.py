@@ -5,7 +5,7 @@ the columns explainer, truth, training, cluster and value, 0 for the truth's str
 for its oracle. Clusters of one name are the same items (two truths about one sentence share it).
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -153,24 +153,19 @@ def _two_truths(
     return (taus[0], *ends, *any_ends, len(shared), n)
 
 
-def within_reviews(
-    values: pd.DataFrame, deletions: pd.DataFrame, pads: Collection[str]
-) -> pd.DataFrame:
+def within_reviews(values: pd.DataFrame, deletions: pd.DataFrame) -> pd.DataFrame:
     """Two truths about the model of reviews: edits, and deletions from the same texts.
 
     Args:
         values: of all truths, of explainers.
         deletions: of `truths.score_deletion`, of that model; others than those of `values` are
             left out.
-        pads: the explainers that pad words themselves: under deletion with padding they are not
-            ranked.
 
     Returns:
         As values; a deletion is named "deletion, <operator>, reviews".
     """
     asked = deletions[deletions["explainer"].isin(set(values["explainer"]))]
-    is_known = (asked["truth"] == "deletion, pad") & asked["explainer"].isin(list(pads))
-    named = asked[~is_known].assign(truth=asked["truth"] + ", reviews")
+    named = asked.assign(truth=asked["truth"] + ", reviews")
     return pd.concat([values[values["truth"] == "edit"], named], ignore_index=True)
 
 

@@ -219,16 +219,15 @@ def test_two_trainings_give_no_interval() -> None:
     assert np.isnan([found["low"], found["high"]]).all() and np.isfinite(found["difference"])
 
 
-def test_deletions_in_reviews_are_named_and_padders_are_left_out_of_padding() -> None:
+def test_deletions_in_reviews_are_named_and_only_explainers_are_ranked() -> None:
     values = pd.DataFrame({"truth": ["edit", "edit", "mask"], "explainer": ["A", "B", "A"]})
     values["value"] = 0.5
-    names = [(x, f"deletion, {how}") for x in ("A", "B", "Even") for how in ("pad", "mask")]
+    names = [(x, "deletion, mask") for x in ("A", "B", "Even")]
     deletions = pd.DataFrame(names, columns=["explainer", "truth"]).assign(value=0.1)
-    found = within_reviews(values, deletions, ["B"])
+    found = within_reviews(values, deletions)
     of = found.groupby("truth")["explainer"].agg(sorted).to_dict()
     both = ["A", "B"]
     assert of == {
         "edit": both,
         "deletion, mask, reviews": both,
-        "deletion, pad, reviews": ["A"],
     }

@@ -558,10 +558,9 @@ for truth in means.index.unique("truth"):
     assert np.isclose(means[truth]["oracle"], 1), f"the oracle of {truth} is not 1"
     assert means[truth].max() <= 1 + 1e-9, f"somebody is above the oracle of {truth}"
 assert np.isclose(means["edit", "Cheater: both texts"], 1)
-knows = [(truth, "Cheater: marks") for truth in about_model]
-for truth, cheater in [*knows, ("edit", "Cheater: sizes"), ("noun", "Cheater: sizes")]:
+for truth, cheater in checks.must_lose(telling):
     assert means[truth, cheater] < 0.95, f"{cheater} is enough for {truth}"
-print("nobody is above the oracle, and two cheaters are below it where they must be")
+print("nobody is above the oracle, and cheaters are below it where they must be")
 _ = stage.close(globals())
 
 # %% [markdown] tags=["slide"]

@@ -107,6 +107,28 @@ def planted_in_detail(items: pd.DataFrame, explanations: pd.DataFrame) -> pd.Dat
     return table.groupby("explainer").mean().sort_values("overlap", ascending=False).reset_index()
 
 
+def must_lose(items: pd.DataFrame) -> list[tuple[str, str]]:
+    """The cheaters that a truth about the model has to tell from the oracle, as (truth, cheater).
+
+    Sizes without signs are all there is to know of an item whose effects have one sign. The cheater
+    of sizes must lose where at least a fourth of the items (of the trainings, for edits, which are
+    ranked together) have effects of both signs; with a few items that need not be so.
+
+    Args:
+        items: truth, training, key, change.
+    """
+    pairs = [(truth, "Cheater: marks") for truth in ("swap", "edit", "noun")]
+    effects = {
+        "edit": [part["change"] for _, part in items.query("truth == 'edit'").groupby("training")],
+        "noun": list(items.query("truth == 'noun'")["key"]),
+    }
+    for truth, groups in effects.items():
+        signs = [set(np.sign(np.asarray(group, float))) for group in groups]
+        if signs and np.mean([{1.0, -1.0} <= of_group for of_group in signs]) >= 0.25:
+            pairs.append((truth, "Cheater: sizes"))
+    return pairs
+
+
 def by_padding(items: pd.DataFrame, scored: pd.DataFrame, pads: Collection[str]) -> pd.DataFrame:
     """Whether an explainer that compares with padding loses where padding is not the other form.
 
@@ -132,7 +154,9 @@ def by_padding(items: pd.DataFrame, scored: pd.DataFrame, pads: Collection[str])
     for side in ("near", "far"):
         for name, kind in ((side, "mean"), (f"n_{side}", "size")):
             table[name] = found[kind].get(side, np.nan)
-    return table.sort_values(["pads", "near"], ascending=False, kind="stable").reset_index()
+    return table.reset_index().sort_values(
+        ["pads", "explainer"], ascending=[False, True], ignore_index=True
+    )
 
 
 def plausibility_of_rest(truths: pd.DataFrame, explanations: pd.DataFrame) -> pd.DataFrame:
@@ -151,9 +175,7 @@ def plausibility_of_rest(truths: pd.DataFrame, explanations: pd.DataFrame) -> pd
     asked = telling_items(rest.assign(tells=True))
     found = asked[["item_id", *ABOUT_TEXT]].merge(explanations, on=ABOUT_TEXT)
     scored = score_items(asked, found).groupby("explainer")["value"].agg(["mean", "size"])
-    names = {"mean": "plausibility", "size": "n"}
-    table = scored.rename(columns=names).sort_values("plausibility", ascending=False)
-    return table.reset_index()
+    return scored.rename(columns={"mean": "plausibility", "size": "n"}).reset_index()
 
 
 def antecedents(explained: pd.DataFrame, counts: Counts) -> pd.DataFrame:

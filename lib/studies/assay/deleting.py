@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from ...core.errors import TouchstoneError
@@ -75,9 +76,14 @@ class Deletions:
         return load_parquet(self.stage.input("01_data_generation", "mixed.parquet"))
 
     def texts(self, model: str, training: int) -> pd.DataFrame:
-        """The texts of a training that lose words: the first of its truth."""
+        """The texts of a training that lose words: the first of its truth; of reviews the shortest,
+        for the search for the best order takes the third power of their length.
+        """
         of_truth = self.items[self.items["truth"] == _TRUTH[model]]
-        return of_truth[of_truth["training"] == training].head(self.values["n_deleted"])
+        mine = of_truth[of_truth["training"] == training]
+        if model == "reviews":
+            mine = mine.iloc[np.argsort(mine["sentence"].map(len), kind="stable")]
+        return mine.head(self.values["n_deleted"])
 
     def units(self, *models: str) -> list[Altered]:
         """All units of these models, of all of them by default."""

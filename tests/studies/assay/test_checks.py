@@ -12,6 +12,7 @@ from lib.studies.assay.checks import (
     by_padding,
     likeness_when_redrawn,
     mass_on_marks,
+    must_lose,
     own_and_other,
     planted_in_detail,
     plausibility_of_rest,
@@ -127,3 +128,20 @@ def test_a_cue_that_the_model_does_not_follow_is_plausibility_only() -> None:
     assert plausibility_of_rest(cues, explanations).empty
     found = plausibility_of_rest(cues.assign(tells=False), explanations)
     assert found.to_numpy().tolist() == [["x", 1.0, 1], ["y", 0.0, 1]]
+
+
+def test_the_cheater_of_sizes_must_lose_only_where_effects_have_both_signs() -> None:
+    nan = float("nan")
+    table = pd.DataFrame(
+        {
+            "truth": ["edit", "edit", "noun"],
+            "training": 0,
+            "change": [1.0, -2.0, nan],
+            "key": [[0.0, 1.0], [1.0, 0.0], [0.5, 0.25]],
+        }
+    )
+    marks = [(truth, "Cheater: marks") for truth in ("swap", "edit", "noun")]
+    assert must_lose(table) == [*marks, ("edit", "Cheater: sizes")]
+    table.at[2, "key"] = [0.5, -0.25]
+    assert must_lose(table)[-1] == ("noun", "Cheater: sizes")
+    assert must_lose(table.assign(change=1.0)) == [*marks, ("noun", "Cheater: sizes")]

@@ -155,7 +155,13 @@ def plot_agreement(agreement: pd.DataFrame) -> Plotted:
         figure, ax = plt.subplots(figsize=(9.5, 0.34 * len(shown) + 1.3), layout="constrained")
         for y, row in enumerate(shown.itertuples()):
             wider = np.clip([row.any_low, row.any_high], -1, 1)
-            ax.plot(wider, [y, y], color="0.8", linewidth=3, label=_only(not y, "any explainers"))
+            ax.plot(
+                wider,
+                [y, y],
+                color="0.8",
+                linewidth=3,
+                label=_only(not y, "explainers drawn\nat random, too"),
+            )
             ends = np.clip([row.low, row.high], -1, 1)
             of_these = _only(not y, "these explainers:\n95 % interval")
             ax.plot(ends, [y, y], color=COLOURS[0], linewidth=1.5, label=of_these)

@@ -17,6 +17,8 @@ _GECO = "non_binary_gender_all/train.jsonl"  # all gendered words, in the forms 
 _OWN = ("binary_gender_all/train.jsonl", "binary_gender_all/test.jsonl")
 _TO_LEARN = 60  # sentences in both forms that a model learns from, at least (with 30 it does not)
 
+_ENOUGH = 400  # sentences of somebody's own that are taken: a card should take minutes
+
 Reader = Callable[[Path], pd.DataFrame]
 
 
@@ -56,7 +58,9 @@ def in_place_of(
 def own_texts(
     folder: Path, read_geco: Reader, found: Callable[[Path], Path] = Path
 ) -> pd.DataFrame:
-    """The sentences of a folder that `touchstone dataset` made, of both splits, in two forms.
+    """The sentences of a folder that `touchstone dataset` made, of both splits, in two forms: all,
+    or of a large folder the first 400, half of them with at least three altered words if there are
+    so many.
 
     Args:
         folder: with a data set in GECO's format for the classes female and male.
@@ -74,7 +78,11 @@ def own_texts(
     parts = [read_geco(found(file)) for file in files]
     for part in parts:
         part.attrs.clear()  # the faults are those of geco's stage 01
-    return two_forms(pd.concat(parts, ignore_index=True))
+    rows = two_forms(pd.concat(parts, ignore_index=True))
+    told = list(swapped_rows(rows)["sentence_idx"].unique()[: _ENOUGH // 2])
+    others = rows.loc[~rows["sentence_idx"].isin(told), "sentence_idx"].unique()
+    taken = {*told, *others[: _ENOUGH - len(told)]}
+    return rows[rows["sentence_idx"].isin(taken)].reset_index(drop=True)
 
 
 def check_texts(folder: Path, read_geco: Reader, longest: int, n_items: int) -> None:

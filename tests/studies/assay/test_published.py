@@ -11,7 +11,13 @@ import pytest
 from lib.core.errors import TouchstoneError
 from lib.core.stage import open_stage
 from lib.studies.assay.items import swapped_rows
-from lib.studies.assay.published import check_texts, first_groups, in_place_of, two_forms
+from lib.studies.assay.published import (
+    check_texts,
+    first_groups,
+    in_place_of,
+    own_texts,
+    two_forms,
+)
 from lib.studies.geco.corpus import read_geco
 
 
@@ -88,3 +94,11 @@ def test_texts_that_are_enough_pass(
     tmp_path: Path, a_data_set: Callable[[Path, int], Path]
 ) -> None:
     check_texts(a_data_set(tmp_path / "tale", 66), read_geco, 24, 6)
+
+
+def test_of_a_large_folder_four_hundred_sentences_are_taken(
+    tmp_path: Path, a_data_set: Callable[[Path, int], Path]
+) -> None:
+    rows = own_texts(a_data_set(tmp_path / "novel", 430), read_geco)
+    assert rows["sentence_idx"].nunique() == 400 and len(rows) == 800
+    assert set(rows.groupby("sentence_idx")["target"].nunique()) == {2}

@@ -7,7 +7,10 @@ lead on; that tool makes the copy. Nothing is executed, and nothing is loaded fr
 from __future__ import annotations
 
 import sys
+from html import escape
 from pathlib import Path
+
+from sphinx.addnodes import toctree
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
@@ -88,9 +91,25 @@ html_theme_options = {
 }
 
 
+def _named_as_in_the_contents(app, page, template, context, doctree):
+    """Call the previous and the next page of results by their names in the contents of results.
+
+    The titles of these pages say "stage 4 of 5", where "geco: tables" says what follows.
+    """
+    contents = app.env.tocs.get("docs/results")
+    if contents is None or page not in app.builder.relations:
+        return
+    entries = [pair for tree in contents.findall(toctree) for pair in tree["entries"]]
+    names = {name: title for title, name in entries if title}
+    for side, name in zip(("prev", "next"), app.builder.relations[page][1:]):
+        if context.get(side) and name in names:
+            context[side] = context[side] | {"title": escape(names[name])}
+
+
 def setup(app):
     """Fields of a named tuple stand in its signature; "alias for field 0" says nothing more."""
     app.connect(
         "autodoc-skip-member",
         lambda app, what, name, obj, skip, options: skip or type(obj).__name__ == "_tuplegetter",
     )
+    app.connect("html-page-context", _named_as_in_the_contents)

@@ -389,10 +389,12 @@ from lib.core.exercises import (
     check_number,
     read_committed,
 )
+from lib.core.notebooks import in_words
 from lib.metrics import mass_accuracy, truth_share
 
 sentence = read_committed("start_here", "", "", "attribution")
-sentence.round(2)
+human = {"word": "word", "ground_truth": "ground truth", "score": "score"}
+in_words(sentence.round(2), human)
 
 # %% [markdown] tags=["exercise"]
 # ### 1 · By hand
@@ -536,7 +538,8 @@ def gap(n_steps):
     return slopes.mean() - (answer(1.0) - answer(0.0))
 
 
-pd.Series({n_steps: gap(n_steps) for n_steps in (1, 2, 4)}, name="gap").round(2)
+gaps_of = pd.Series({n_steps: gap(n_steps) for n_steps in (1, 2, 4)}, name="gap")
+gaps_of.rename_axis("steps").round(2)
 
 # %% tags=["hole"]
 n_steps_needed = ...  # a whole number

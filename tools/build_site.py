@@ -28,7 +28,7 @@ import slides
 
 from lib.core.errors import TouchstoneError
 from lib.core.files import read_table, write_atomic
-from lib.core.notebooks import find_notebooks, find_studies
+from lib.core.notebooks import APPENDIX, find_notebooks, find_studies
 from lib.core.paths import ROOT, outputs_root, reference_dir
 from lib.doors.board import render_board
 
@@ -226,7 +226,9 @@ def contents(name: str) -> str:
         found = sorted(_found([f"{COURSE}/exercises/*.md"]), key=lambda p: (START not in p, p))
         below = [f"exercises/{Path(path).stem}" for path in found]
     elif page == "README.md" and (study := folder.removeprefix("notebooks/")) in find_studies():
-        below = [f"{path.stem.replace('_', ' ')} <{path.stem}>" for path in find_notebooks(study)]
+        # A reader goes through the stages; the runner has an appendix where its tables are ready.
+        found = sorted(find_notebooks(study), key=lambda path: path.stem.startswith(APPENDIX))
+        below = [f"{path.stem.replace('_', ' ')} <{path.stem}>" for path in found]
     return "\n```{toctree}\n:hidden:\n" + "\n".join(below) + "\n```\n" if below else ""
 
 

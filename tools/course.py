@@ -123,8 +123,9 @@ def _shown(code: str, names: dict[str, Any]) -> str:
 def _table(value: pd.DataFrame | pd.Series) -> str:
     """A table in Markdown: its names if it has any, and its first rows."""
     frame = value.to_frame() if isinstance(value, pd.Series) else value
-    if isinstance(value, pd.Series) or frame.index.name or frame.index.dtype == object:
-        frame = frame.reset_index(names=frame.index.name or "")
+    named = frame.index.name or frame.columns.name  # `in_words` names the rows over the columns
+    if isinstance(value, pd.Series) or named or frame.index.dtype == object:
+        frame = frame.reset_index(names=named or "")
     lines = [[str(name) for name in frame.columns], ["---"] * len(frame.columns)]
     for row in frame.head(MOST_ROWS).itertuples(index=False):
         lines.append(

@@ -50,18 +50,23 @@ from lib.core.paths import ROOT, reference_dir
 from lib.core.pictures import save_png
 from lib.plots import COLOURS, FORM_NAMES, SCHEME_NAMES, STYLE, method_label
 from lib.plots.panels import DATASET_NAMES
-from lib.studies.lm_saliency.naming import METHODS, NORMS, SIDES
+from lib.studies.lm_saliency.naming import GROUPINGS, METHODS, NORMS, SIDES, UNEQUAL
 
 SCALE = "cpu"
 FIGURES = "05_figures"
 MOST_ROWS, MOST_FOLDED = 12, 120
 TABLES = ROOT / "tools" / "tables.yaml"
+_METHODS = {"InputXGradient": method_label("InputXGradient"), **METHODS, **NORMS}
 # Codes, by the column.
 VALUES: dict[str, Mapping[str, str]] = {
     "dataset": DATASET_NAMES,
     "scheme": SCHEME_NAMES,
     "model": SCHEME_NAMES,
-    "method": {"InputXGradient": method_label("InputXGradient"), **METHODS, **NORMS},
+    "method": _METHODS,
+    "left": _METHODS,
+    "right": _METHODS,
+    "grouping": GROUPINGS,
+    "unequal": UNEQUAL,
     "side": SIDES,
     "class": FORM_NAMES,
     "target": FORM_NAMES,

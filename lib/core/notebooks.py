@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .codes import METHODS
 from .errors import TouchstoneError
 from .files import read_text
 from .paths import ROOT
@@ -175,7 +176,8 @@ def listed(files: Sequence[tuple[str, str, str]], at_most: int = 12) -> "DataFra
 
 
 def show_table(table: "DataFrame", columns: Mapping[str, str], rows: int = 12) -> None:
-    """Display a table as a reader wants it: chosen columns under plain names, no index, few rows.
+    """Display a table as a reader wants it: chosen columns under plain names, no index, few rows,
+    yes and no for what is true or not, methods by their names in words.
 
     Args:
         table: any; the whole of it is saved elsewhere.
@@ -185,6 +187,9 @@ def show_table(table: "DataFrame", columns: Mapping[str, str], rows: int = 12) -
     from IPython.display import HTML, display  # here, so that a plan costs nobody the import
 
     shown = table[list(columns)].rename(columns=dict(columns)).rename_axis(columns=None).head(rows)
+    shown = shown.replace(METHODS)
+    for name in shown.select_dtypes(bool):
+        shown[name] = shown[name].map({True: "yes", False: "no"})
     display(HTML(shown.to_html(index=False, border=0, na_rep="-")))
     if (left_out := len(table) - len(shown)) > 0:
         print(f"{left_out} more rows are in the saved table.")

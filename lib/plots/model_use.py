@@ -17,7 +17,7 @@ _YARDSTICKS = {
     "NAOPC": "deletion score",
 }
 _UNSIGNED = {"Saliency": ("o", COLOURS[0]), "Guided Backprop": ("s", COLOURS[1])}
-_KINDS = {"rank_signed": "with signs", "rank_size": "by size, signs dropped"}
+_KINDS = {"rank_signed": "signs kept", "rank_size": "signs dropped"}
 
 
 def plot_yardsticks(table: pd.DataFrame) -> Plotted:
@@ -101,18 +101,22 @@ def plot_randomisation(table: pd.DataFrame) -> Plotted:
         figure.supxlabel("random so far: this part and all to the left of it", fontsize=10)
         handles, names = axes[0][0].get_legend_handles_labels()
         shown = dict(zip(names, handles))
-        is_head = (table["step"] == 1) & (table["measure"] == "rank_signed")
-        alike = known_first(table[is_head & (table["low"] > 0)]["method"].unique(), METHOD_ORDER)
+        head = table[(table["step"] == 1) & (table["measure"] == "rank_signed")]
+        in_all = (head["low"] > 0).groupby(head["method"]).all()
+        alike = known_first(in_all.index[in_all], METHOD_ORDER)
+        signed = [name for name in alike if name not in _UNSIGNED]
+        unsigned = [name for name in alike if name in _UNSIGNED]
         figure.legend(
             shown.values(),
             shown,
             loc="outside upper center",
             ncols=len(shown),
             frameon=False,
-            title="Still alike behind a random head, with signs: "
-            + (", ".join(alike) or "no method"),
+            title="With a random head and signs kept, scores stay similar for\n"
+            f"methods with signs: {', '.join(signed) or 'none'}; "
+            f"methods without signs: {', '.join(unsigned) or 'none'}",
             title_fontsize=11,
-        )
+        ).get_title().set_multialignment("center")
     return figure, table
 
 
@@ -168,9 +172,9 @@ def plot_planted(table: pd.DataFrame) -> Plotted:
         ax.set(yticks=range(len(table)), yticklabels=names, ylim=(len(table) - 0.5, -0.5))
         ax.set(xlim=(0, 1.03), xlabel="share of the attribution on the planted word")
         methods = table[table["method"] != "Uniform random"]
-        ax.set_title(
-            f"{(methods['high'] < 0.9).sum()} of {len(methods)} methods put more than a tenth "
-            "of the attribution on other words",
-            loc="left",
-        )
+        kinds = methods["method"].str.partition(",")[0].map(method_label)
+        off = list(dict.fromkeys(kinds[methods["high"] < 0.9]))
+        who = " and ".join(off) if 0 < len(off) < 3 else f"{len(off)} of {kinds.nunique()} methods"
+        title = f"{who} put more than a tenth of the attribution on other words"
+        ax.set_title(title, loc="left")
     return figure, table

@@ -11,26 +11,17 @@ import pandas as pd
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from ..core.codes import DATASETS, METHODS, SCHEMES
 from .style import COLOURS, STYLE
 
 NO_MODEL = "-"  # the scheme of what no model was asked for: floors
 # the papers' order: more and more of the model is trained
 SCHEME_ORDER = ("ZS", "C", "CEf", "CE", "CEfAf", "OLA-CEA")
-SCHEME_NAMES = {
-    "ZS": "zero-shot",
-    "C": "head only",
-    "CEf": "head + embeddings",
-    "CE": "head + new embeddings",
-    "CEfAf": "everything",
-    "OLA-CEA": "one attention layer",
-    NO_MODEL: "no model",
-}
+SCHEME_NAMES = SCHEMES | {NO_MODEL: "no model"}
 FORM_NAMES = {"F": "female", "M": "male", "NB": "non-binary"}
 DATASET_NAMES = {
-    "D_A": "all gendered words (D_A)",
-    "D_S": "subject only (D_S)",
-    "D_A_binary": "all gendered words, two classes",
-    "D_S_binary": "subject only, two classes",
+    **{code: f"{name} ({code})" for code, name in DATASETS.items()},
+    **{f"{code}_binary": f"{name}, two classes" for code, name in DATASETS.items()},
 }
 METHOD_ORDER = (
     "Integrated Gradients",
@@ -160,7 +151,7 @@ def method_label(method: str) -> str:
     >>> method_label("InputXGradient")
     'Input x Gradient'
     """
-    return "Input x Gradient" if method == "InputXGradient" else method
+    return METHODS.get(method, method)
 
 
 def method_rows(part: pd.DataFrame, methods: Sequence[str]) -> np.ndarray:

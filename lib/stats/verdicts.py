@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from ..core.codes import DATASETS, METHODS, SCHEMES, SIDES
 from ..core.notebooks import show_table
 from ..core.stage import Stage
 from .claims import VERDICTS, read_claims
@@ -19,13 +20,11 @@ _WORDS = {  # quantities that are codes
     "MA_chance_normalised": "chance-normalised mass accuracy",
 }
 _CODES = {  # in statements and quantities, whose wording stays as it was registered
-    "D_A": "all gendered words",
-    "D_S": "subject only",
-    "C": "head only",
-    "CEfAf": "everything learns",
-    "OLA": "one attention layer",
-    "verum": "the expected class",
-    "malum": "the other class",
+    **DATASETS,
+    "C": SCHEMES["C"],
+    "CEfAf": f"{SCHEMES['CEfAf']} learns",
+    "OLA": SCHEMES["OLA-CEA"],
+    **{code: f"the {name}" for code, name in SIDES.items()},
 }
 _CODE = re.compile(rf"\b({'|'.join(_CODES)})\b")
 assert set(_ORDER) == set(VERDICTS)
@@ -36,7 +35,8 @@ def show_verdicts(
 ) -> pd.DataFrame | None:
     """The verdicts on some claims with their reasons, saved as `verdict_<name>.csv`.
 
-    Scale small decides nothing: there one line says so, and no table is saved.
+    Scale small decides nothing: there one line says so, and counts claims as claims and printed
+    numbers as printed numbers; no table is saved.
 
     Args:
         stage: the stage that shows them.
@@ -44,7 +44,8 @@ def show_verdicts(
         registered: claims.yaml, for the statements.
         name: of the table.
         ids: the claims that are shown. If none is named, all are saved and those that were
-            registered are shown; of single numbers that the paper prints one line gives the counts.
+            registered are shown; of single numbers that the paper prints, if there are any, one
+            line gives the counts.
 
     Returns:
         For display: the claim in words, the verdict, what the claim says of which quantity, what is
@@ -52,18 +53,19 @@ def show_verdicts(
         reason; decided claims first.
     """
     chosen = claims.set_index("id").loc[list(ids)].reset_index() if ids else claims
-    if stage.is_practice:
-        print(f"{len(chosen)} claims are judged at scale cpu; scale {stage.scale} shows the steps.")
-        return None
     rank = chosen["verdict"].map({verdict: i for i, verdict in enumerate(_ORDER)})
     chosen = chosen.assign(rank=rank).sort_values("rank", kind="stable").drop(columns="rank")
-    stage.table(f"verdict_{name}", chosen)
     statements = {claim.id: _glossed(claim.statement) for claim in read_claims(registered)}
-    if not ids:
-        is_number = ~chosen["id"].isin(statements)
+    is_number = ~chosen["id"].isin(statements)
+    if stage.is_practice:
+        counted = _counted(claim=(~is_number).sum(), printed_number=is_number.sum())
+        print(f"{counted} judged at scale cpu; scale {stage.scale} shows the steps.")
+        return None
+    stage.table(f"verdict_{name}", chosen)
+    if not ids and is_number.any():
         counts = chosen.loc[is_number, "verdict"].value_counts().reindex(_ORDER).dropna()
         told = ", ".join(f"{count:.0f} {verdict}" for verdict, count in counts.items())
-        print(f"{is_number.sum()} printed numbers are in verdict_{name}.csv: {told or 'none'}")
+        print(f"{_counted(printed_number=is_number.sum())} in verdict_{name}.csv: {told}")
         chosen = chosen[~is_number]
     of = chosen["quantity"].replace(_WORDS).str.replace("_", " ").map(_glossed)
     of = of.where(chosen["id"].isin(statements), "") + " "
@@ -80,6 +82,17 @@ def show_verdicts(
         }
     )
     return shown.reset_index(drop=True)
+
+
+def _counted(**of: int) -> str:
+    """How many there are of each kind that there is, with the verb.
+
+    >>> _counted(claim=1, printed_number=0), _counted(claim=23, printed_number=1)
+    ('1 claim is', '23 claims and 1 printed number are')
+    """
+    kinds = {kind.replace("_", " "): n for kind, n in of.items() if n}
+    parts = [f"{n} {kind}" if n == 1 else f"{n} {kind}s" for kind, n in kinds.items()]
+    return f"{' and '.join(parts)} {'is' if sum(of.values()) == 1 else 'are'}"
 
 
 def _is_range(why: str) -> bool:
@@ -111,11 +124,15 @@ def _found(estimate: float, low: float, high: float, is_range: bool) -> str:
 
 
 def _glossed(statement: str) -> str:
-    """A text with each code explained where it first stands.
+    """A text with each code explained where it first stands, and methods by the names of figures.
 
     >>> _glossed("Higher on D_A than on D_S, and D_A has more rows.")
     'Higher on D_A (all gendered words) than on D_S (subject only), and D_A has more rows.'
+    >>> _glossed("InputXGradient is the best of the methods.")
+    'Input x Gradient is the best of the methods.'
     """
+    for method, name in METHODS.items():
+        statement = statement.replace(method, name)
     for code in dict.fromkeys(_CODE.findall(statement)):
         statement = re.sub(rf"\b{code}\b", f"{code} ({_CODES[code]})", statement, count=1)
     return statement

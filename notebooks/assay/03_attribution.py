@@ -211,25 +211,20 @@ print(f"{len(copied)} explainers are copies of another")
 # %% [markdown]
 # In this run no explainer is a copy of another.
 #
-# How many *forward passes* does each explainer need for one text? In a forward pass the model computes its score once.
-# Some explainers have a setting for the number of passes. For all others the table shows 1, although some, such as
-# Occlusion, need more.
+# How many *forward passes* does each explainer need for one text? In a forward pass the model computes its score once. We
+# count how often the last layer is run for one text of eleven words.
 
 # %%
-passes = [explainers[name].get(who.PASSES.get(name), 1) for name in explainers]
-price = pd.DataFrame(
-    {
-        "explainer": list(explainers),
-        "passes": passes,
-        "explained": [(explanations["explainer"] == name).sum() for name in explainers],
-    }
-)
-heads = {"explainer": "explainer", "passes": "runs of the model, per text"}
+show_source(who.count_passes)
+price = study.passes()
+explained = explanations.groupby("explainer").size()
+price["explained"] = price["explainer"].map(explained).astype(int)
+heads = {"explainer": "explainer", "passes": "forward passes"}
 show_table(stage.table("cost", price), heads | {"explained": "texts explained"})
 
 # %% [markdown] tags=["slide"]
-# LIME and Kernel SHAP use fifty forward passes for each text, which is few for these methods. Section 5 tries other
-# numbers.
+# LIME and Kernel SHAP use about fifty forward passes for each text, which is few for these methods. Section 5 tries
+# other numbers.
 #
 # ## 4 · One review, five explanations
 #

@@ -148,7 +148,6 @@ spare = by_truth.telling_items(truths, "dev")  # pairs on which factors are fitt
 train = load_parquet(stage.input("01_data_generation", "train.parquet"))
 keys = ["model", "training", "text"]
 columns = ["item_id", "explainer", "scores"]
-words = {True: "yes", False: "no"}
 n_items = (truths["part"] == "test").sum()
 print(f"{len(telling)} of {n_items} items can be used")
 
@@ -285,7 +284,7 @@ baselines = stage.table("padding", checks.by_padding(telling, scored, pads), 2)
 shown = baselines[baselines["explainer"].isin(list(families))]
 columns = {"explainer": "explainer", "pads": "compares with padding"}
 columns |= {"near": "padding is like the other form", "far": "like the text itself"}
-show_table(shown.replace(words), columns)
+show_table(shown, columns)
 
 # %% [markdown]
 # Two of the four do. But twelve texts show little.
@@ -332,7 +331,7 @@ assert not passing & set(who.FLOORS), "a floor passes, so it changes with the we
 gates = gates[~gates["explainer"].isin(list(who.FLOORS))]
 columns = {"explainer": "explainer", "likeness": "rank correlation, before and after"}
 of_gate = stage.table("gate", gates, digits=2)
-show_table(of_gate.replace(words), columns | {"passes": "passes"})
+show_table(of_gate, columns | {"passes": "passes"})
 
 # %% [markdown]
 # So every explainer passes.

@@ -28,7 +28,7 @@
 #   .91<!-- assay/cpu/04_metrics/cells[truth=swap, explainer=Log count ratio].raw --> under *swap*, the best explainer
 #   .89<!-- assay/cpu/04_metrics/cells[truth=swap, explainer=AttnLRP].raw -->.
 #   [See the floors](../../outputs/reference/assay/cpu/04_metrics/floors.csv)
-# - **Different truths rank explainers differently**: seven of ten pairs of truths about one model. So do two models under
+# - **Different truths rank explainers differently**: seven of eleven pairs, each about one model. So do two models under
 #   one truth. [See the figure](../../outputs/reference/assay/cpu/05_figures/agreement.png)
 # - **Saliency shows why one truth is not enough.** It has
 #   .93<!-- assay/cpu/04_metrics/cells[truth=mask, explainer=Saliency].raw --> under *altered words*, where
@@ -164,7 +164,7 @@ show_table(plotted.assign(truths=two[0] + " / " + two[1]), columns)
 # %% [markdown] tags=["slide"]
 # The title counts the pairs that differ. At run size `small` the triangles are low, because a half has only three texts;
 # some dots even lie right of their triangles by chance. In our `cpu` run the deletions with padding and with the mask token
-# agree, and *altered words* agrees with none of the others.
+# agree, and so do edits and deletion in reviews; *altered words* agrees with none of the others.
 #
 # The last line warns of too simple a lesson: in our `cpu` run two models rank the explainers as differently as two truths.
 #
@@ -176,16 +176,15 @@ show_table(plotted.assign(truths=two[0] + " / " + two[1]), columns)
 # %% tags=["nbval-ignore-output"]
 columns = {"explainer": "explainer", "likeness": "rank correlation, before and after"}
 gate = stage.table("gate", tables["gate"], digits=2)
-words = {True: "yes", False: "no"}
-show_table(gate.replace({"passes": words}), columns | {"passes": "passes"})
+show_table(gate, columns | {"passes": "passes"})
 
 # %% [markdown] tags=["slide"]
 # Every explainer passes. So each explanation depends on the weights, though it may still be wrong.
 #
 # ## What can we recommend?
 #
-# Each row of the table has a question about a model or its data, the truth that tests it, and the family of explainers
-# that we recommend. We name a family only if the test of stage 4 supports it, which is not possible at run size `small`.
+# Each row of the table has a question about a model or its data, and the truth that tests it. A column names the family of
+# explainers that we recommend, if the test of stage 4 supports one, which is not possible at run size `small`.
 # In our `cpu` run no family passes: under some truth each may be worse than the best other one.
 #
 # The last columns name the rule that never looks at the model and gets furthest. **If an explainer does not beat this
@@ -229,7 +228,10 @@ advice = stage.table("advice", advice, digits=2)
 kept = ("swap", "edit", "noun")  # whose own names are short
 words = {name: word for name, word in SHORT_NAMES.items() if name not in kept}
 shown = advice.replace({"ask the truth": words})
-show_table(shown, {name: name for name in advice})
+columns = {name: name for name in advice}
+if advice["use"].nunique() == 1:
+    del columns["use"]
+show_table(shown, columns)
 
 # %% [markdown]
 # So we recommend no family for any question. To trust an explainer, test it under the truth that asks your question, and

@@ -830,11 +830,13 @@ from lib.core.exercises import (
     check_number,
     read_committed,
 )
+from lib.core.notebooks import in_words
 from lib.studies.cebab.reviews import majority
 
 averages = read_committed("cebab", "cpu", "01_data_generation", "conditional_means")
 averages = averages.query("world == 'confounded'")[["aspect", "true", "sample"]]
-averages.round(2)
+human = {"true": "true effect", "sample": "difference of means"}
+in_words(averages.round(2), {"aspect": "aspect"} | human)
 
 # %% [markdown] tags=["exercise"]
 # ### 1 · By hand
@@ -900,7 +902,7 @@ check_function(
 # %% [markdown] tags=["exercise"]
 # ### 3 · Explain
 #
-# `averages` has two values for each aspect of the confounded world, in stars: the true effect of praise instead of blame (`true`), and the difference of mean ratings in a sample of reviews (`sample`). This difference is too large for every aspect. Would ten times as many reviews help?
+# `averages` has two values for each aspect of the confounded world, in stars: the *true effect* of praise instead of blame, and the *difference of means* of the ratings in a sample of reviews. This difference is too large for every aspect. Would ten times as many reviews help?
 #
 # - `"a"` Yes, the difference comes from chance.
 # - `"b"` No. Good food comes with good service here, so the difference of means counts the effect of both.

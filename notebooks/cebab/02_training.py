@@ -578,10 +578,12 @@ show_table(stage.close(globals()), {"file": "file", "rows": "rows"})
 from statistics import NormalDist
 
 from lib.core.exercises import check_choice, check_number, read_committed
+from lib.core.notebooks import in_words
 
 unlearnt = read_committed("cebab", "cpu", "02_training", "unlearnt")
 unlearnt = unlearnt.groupby("aspect", sort=False)[["before", "without", "share"]].mean()
-unlearnt.round(3)
+human = {"aspect": "aspect", "before": "probe before", "without": "new probe"}
+in_words(unlearnt.reset_index(), human | {"share": "most frequent value"})
 
 # %% [markdown] tags=["exercise"]
 # ### 1 · By hand
@@ -610,10 +612,10 @@ check_number(
 # %% [markdown] tags=["exercise"]
 # ### 2 · Explain
 #
-# An encoder was trained against an adversary, to forget an aspect. The table has means over five fine-tuning runs. `without` is the accuracy of a *new* probe that reads the aspect from this encoder. `before` is the accuracy of a probe on the encoder before that training. `share` is the accuracy of always naming the most frequent value. Is the aspect gone?
+# An encoder was trained against an adversary, to forget an aspect. The table has means over five fine-tuning runs. The *new probe* reads the aspect from this encoder; its accuracy is shown. The *probe before* is one on the encoder before that training. The last column is the accuracy of always naming the *most frequent value*. Is the aspect gone?
 #
-# - `"a"` Yes, `without` is below `before` everywhere.
-# - `"b"` No, the new probe is still far above `share`.
+# - `"a"` Yes, the new probe is below the probe before everywhere.
+# - `"b"` No, the new probe is still far above the most frequent value.
 # - `"c"` We cannot say: a probe says nothing about an encoder.
 
 # %% tags=["hole"]

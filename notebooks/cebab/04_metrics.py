@@ -946,13 +946,15 @@ from lib.core.exercises import (
     check_number,
     read_committed,
 )
+from lib.core.notebooks import in_words
 from lib.metrics import concept_effects
 
 errors = read_committed("cebab", "cpu", "04_metrics", "errors")
 errors = errors[errors["model"] == "encoder"]
 errors = errors.query("explainer in ['Zero', 'Approx', 'Approx (mean)']")
 errors = errors.pivot(index="explainer", columns="metric", values="error")
-errors.round(3)
+human = {"explainer": "explainer", "L2": "L2 error", "cosine": "cosine error"}
+in_words(errors.reset_index(), human | {"normdiff": "NormDiff error"})
 
 # %% [markdown] tags=["exercise"]
 # ### 1 · By hand

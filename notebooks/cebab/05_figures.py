@@ -314,11 +314,14 @@ show_table(stage.close(globals()), {"file": "file", "rows": "rows"})
 
 # %% tags=["exercise"]
 from lib.core.exercises import check_choice, check_number, read_committed
+from lib.core.notebooks import in_words
 
 errors = read_committed("cebab", "cpu", "04_metrics", "errors")
 errors = errors[errors["model"] == "encoder"]
 errors = errors.pivot(index="explainer", columns="metric", values="error")
-errors.loc[["Zero", "No concept", "CONEXP", "Approx", "S-Learner"]].round(3)
+five = errors.loc[["Zero", "No concept", "CONEXP", "Approx", "S-Learner"]]
+human = {"explainer": "explainer", "L2": "L2 error", "cosine": "cosine error"}
+in_words(five.reset_index(), human | {"normdiff": "NormDiff error"})
 
 # %% [markdown] tags=["exercise"]
 # ### 1 · By hand, from a table

@@ -325,7 +325,7 @@ show_table(
 #
 # ## 5 · Four data sets, split by base sentence
 #
-# D_S and D_A each have three classes. A *binary* copy has two forms, as in the paper's first version. All forms
+# The paper's two sets have three classes. A *binary* copy has two forms, as in the paper's first version. All forms
 # of a base sentence are on the same side of the split, so no test sentence is seen in training.
 
 
@@ -494,7 +494,7 @@ assert (wrong > 0.5).all(), (
 # have two. **A1** holds all forms of *she*, *he* and *they*. **A2** adds every word, such as *aunt*, that differs between a
 # female and a male form.
 #
-# By hand: in the female form of our example (D_A), *she* counts once, with nine other words. So $C$ is 9.
+# By hand: in the female form of our example (*all gendered words*), *she* counts once, with nine other words. $C$ is 9.
 
 
 # %%
@@ -788,7 +788,7 @@ counts
 # %% [markdown] tags=["exercise"]
 # ### 1 · By hand
 #
-# Here is a sentence of eight tokens in three forms, with all gendered words altered (D_A):
+# Here is a sentence of eight tokens in three forms, with all gendered words altered:
 #
 # > F: She thanks her sister and she smiles .
 # >

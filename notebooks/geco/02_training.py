@@ -718,17 +718,20 @@ show_table(stage.close(globals()), {"file": "file", "rows": "rows"})
 # They stand alone: run the next cell, and none of the cells above. Put your answer in the place of the three dots. The check below it says what is wrong, and not what is right.
 
 # %% tags=["exercise"]
+from lib.core.codes import SCHEMES
 from lib.core.exercises import (
     check_choice,
     check_function,
     check_number,
     read_committed,
 )
+from lib.core.notebooks import in_words
 from lib.language.lexicon import first_pronoun
 
 accuracy = read_committed("geco", "cpu", "02_training", "accuracy")
 accuracy = accuracy.query("dataset == 'D_S'")[["scheme", "accuracy", "accuracy_hard"]]
-accuracy.round(3)
+human = {"scheme": "model", "accuracy": "accuracy", "accuracy_hard": "on hard rows"}
+in_words(accuracy.replace({"scheme": SCHEMES}), human)
 
 # %% [markdown] tags=["exercise"]
 # ### 1 · By hand
@@ -792,7 +795,7 @@ check_function(
 # %% [markdown] tags=["exercise"]
 # ### 3 · Explain
 #
-# The table at the top is of D_S, at scale `cpu`. `accuracy_hard` is the accuracy on rows whose first pronoun is somebody else's. *Head only* (C) is below the first-pronoun rule. What follows?
+# The table at the top is of the data set *subject only* (D_S), at scale `cpu`. *Hard rows* are those whose first pronoun is somebody else's. *Head only* (C) is below the first-pronoun rule. What follows?
 #
 # - `"a"` C has learnt the rule, a little less well.
 # - `"b"` C has learnt something else than the rule, and too little for its explanations to tell us much about the task.

@@ -742,9 +742,10 @@ from lib.core.exercises import (
     check_number,
     read_committed,
 )
+from lib.core.notebooks import in_words
 
 added_up = read_committed("geco", "cpu", "03_attribution", "completeness")
-added_up
+in_words(added_up, {"n_steps": "steps", "rise": "rise", "delta": "gap"})
 
 # %% [markdown] tags=["exercise"]
 # ### 1 · By hand
@@ -883,7 +884,7 @@ check_function(
 # %% [markdown] tags=["exercise"]
 # ### 3 · Change a parameter, and explain
 #
-# `added_up` above is from the run at scale `cpu`. It shows for some numbers of steps by how much (`delta`) the scores of Integrated Gradients miss the rise of the probability. Which is the smallest `n_steps` in the table that misses by at most one percent of the rise? And what do more steps change?
+# `added_up` above is from the run at scale `cpu`. It shows for some numbers of steps the *gap*, by which the scores of Integrated Gradients miss the rise of the probability. Which is the smallest number of steps in the table that misses by at most one percent of the rise? And what do more steps change?
 #
 # - `"a"` The model: it becomes more certain.
 # - `"b"` The baseline: it moves nearer to the sentence.
@@ -907,7 +908,7 @@ check_number(
             "n_steps"
         ].max()
     },
-    hint="Divide delta by rise in every row, and drop the sign.",
+    hint="Divide the gap by the rise in every row, and drop the sign.",
     tolerance=0,
     name="n_steps_needed",
 )

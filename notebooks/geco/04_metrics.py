@@ -777,11 +777,13 @@ from lib.core.exercises import (
     check_number,
     read_committed,
 )
+from lib.core.notebooks import in_words
 
 table = read_committed("geco", "cpu", "04_metrics", "mass_accuracy")
 table = table.query("dataset == 'D_A' and rows == 'all' and truth == 'union'")
 rules = table.query("scheme == '-'")[["method", "MA", "recall", "share"]]
-rules.round(3)
+human = {"method": "floor", "MA": "mass accuracy", "recall": "recall"}
+in_words(rules, human | {"share": "share of changed words"})
 
 # %% [markdown] tags=["exercise"]
 # ### 1 · By hand
@@ -867,7 +869,7 @@ check_function(
 # %% [markdown] tags=["exercise"]
 # ### 3 · Explain
 #
-# `rules` above is of the run at scale `cpu`, on all rows of D_A. *First pronoun* has a very high mass accuracy and a low recall. Why?
+# `rules` above is of the run at scale `cpu`, on all rows of the data set *all gendered words* (D_A). *First pronoun* has a very high mass accuracy and a low recall. Why?
 #
 # - `"a"` It looks at the model, but only at the first layer.
 # - `"b"` It puts everything on one word, which nearly always is a changed word, and leaves all other changed words out.

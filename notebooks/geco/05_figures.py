@@ -359,8 +359,8 @@ _ = stage.table("figure_yardsticks", plotted)
 # **Claim** (Adebayo et al. 2018; not registered). An explanation of the model must change when its weights do.
 #
 # **How to read the figure.** From left to right one more part of the model is random. A line is the correlation of an
-# explanation with that of the trained model: left panel with the signs of the scores, right panel without. The title
-# names the methods whose signed scores still resemble those for the trained model when only the head is random.
+# explanation with that of the trained model: left panels keep the signs of the scores, right panels drop them. The title
+# names the methods whose scores in the left panels are still similar when only the head is random.
 
 # %% tags=["nbval-ignore-output", "slide"]
 figure, plotted = plots.plot_randomisation(tables["randomisation"])

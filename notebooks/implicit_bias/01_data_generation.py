@@ -677,11 +677,13 @@ from lib.core.exercises import (
     check_number,
     read_committed,
 )
+from lib.core.notebooks import in_words
 from lib.studies.implicit_bias.sentences import gendered_pronouns
 
 steps = read_committed("implicit_bias", "cpu", "01_data_generation", "steps")
 options = read_committed("implicit_bias", "cpu", "01_data_generation", "options")
-steps.round(3)
+human = {"sentences": "sentences", "share": "share of all"}
+in_words(steps, {"step": "step"} | human)
 
 # %% [markdown] tags=["exercise"]
 # ### 1 · By hand
@@ -764,14 +766,14 @@ check_number(
 # %% [markdown] tags=["exercise"]
 # ### 4 · Explain
 #
-# `options` repeats the filter with other rules. `male` is the share of male pronouns among the sentences that are kept. Step 3 raises this share. Is that an error of step 3? (In the run at scale `small` above the order is reversed, for we wrote those sentences.)
+# `options` repeats the filter with other rules. The last column is the *share of male pronouns* among the sentences that are kept. Step 3 raises this share. Is that an error of step 3? (In the run at scale `small` above the order is reversed, for we wrote those sentences.)
 #
 # - `"a"` Yes, so it should be left out.
 # - `"b"` No. It selects sentences about persons whose gender the text leaves open, and in these captions they are more often called *he*.
 # - `"c"` No, it does not change which sentences are kept.
 
 # %% tags=["exercise"]
-options.round(3)
+in_words(options, {"option": "rules"} | human | {"male": "share of male pronouns"})
 
 # %% tags=["hole"]
 is_it_an_error = ...  # "a", "b" or "c"

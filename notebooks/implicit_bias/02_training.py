@@ -496,9 +496,11 @@ from lib.core.exercises import (
     check_number,
     read_committed,
 )
+from lib.studies.implicit_bias.naming import in_words
 
 gate = read_committed("implicit_bias", "cpu", "02_training", "gate")
-gate[["model", "base", "right_first", "perplexity", "passes"]].round(2)
+human = {"model": "model", "base": "base model", "right_first": "right gender first"}
+in_words(gate, human | {"perplexity": "perplexity", "passes": "passes"})
 
 # %% [markdown] tags=["exercise"]
 # ### 1 · By hand

@@ -480,10 +480,12 @@ from lib.core.exercises import (
     check_number,
     read_committed,
 )
+from lib.core.notebooks import in_words
 from lib.metrics.masked_pronoun import bias_score
 
 roles = read_committed("implicit_bias", "cpu", "03_attribution", "by_role")
-roles.round(3)
+human = {"method": "method", "share": "share of the noun", "even": "even share"}
+in_words(roles.replace("InputXGradient", "Input x Gradient"), human)
 
 # %% [markdown] tags=["exercise"]
 # ### 1 · By hand
@@ -553,7 +555,7 @@ check_function(
 # %% [markdown] tags=["exercise"]
 # ### 3 · Explain
 #
-# `roles` comes from the run at scale `cpu`. `share` is the part of the absolute scores that falls on the antecedent, the noun that the pronoun refers to. `even` is what this noun would get if all words counted the same. What follows?
+# `roles` comes from the run at scale `cpu`. The *share of the noun* is the part of the absolute scores that falls on the antecedent, the noun that the pronoun refers to. The *even share* is what this noun would get if all words counted the same. What follows?
 #
 # - `"a"` The model decides by the noun alone.
 # - `"b"` The noun gets more than its even share, and most lies on other words.

@@ -937,17 +937,20 @@ from lib.core.exercises import (
     check_number,
     read_committed,
 )
+from lib.core.notebooks import in_words
 from lib.studies.implicit_bias.weat import association
 
 interval = read_committed("implicit_bias", "cpu", "04_metrics", "intervals")
 changes = read_committed("implicit_bias", "cpu", "04_metrics", "changes")
 changes = changes.query("quantity == 'distance' and part == 'held out'")
-interval.round(3)
+human = {"model": "model", "bias": "mean score", "low": "from", "high": "to"}
+human |= {"naive_low": "naive from", "naive_high": "naive to"}
+in_words(interval, human)
 
 # %% [markdown] tags=["exercise"]
 # ### 1 · By hand, from a table
 #
-# `interval` holds the mean bias score at scale `cpu` with two intervals. The honest one (`low`, `high`) is over antecedents and base models. The naive one (`naive_low`, `naive_high`) takes every sentence for an independent
+# `interval` holds the mean bias score at scale `cpu` with two intervals. The honest one (*from*, *to*) is over antecedents and base models. The naive one (*naive from*, *naive to*) takes every sentence for an independent
 # observation. How many times as wide is the honest one?
 
 # %% tags=["hole"]

@@ -333,14 +333,16 @@ show_table(stage.close(globals()), {"file": "file", "rows": "rows"})
 
 # %% tags=["exercise"]
 from lib.core.exercises import check_choice, check_number, read_committed
+from lib.core.notebooks import in_words
 
 counted = read_committed("implicit_bias", "cpu", "04_metrics", "distribution")
-counted[["base", "male", "female", "below the threshold"]]
+human = {"base": "base model", "male": "male score", "female": "female score"}
+in_words(counted, human | {"below the threshold": "below the threshold"})
 
 # %% [markdown] tags=["exercise"]
 # ### 1 · By hand, from a table
 #
-# `counted` says for each base model how many sentences have a male and how many a female score, at scale `cpu`. Take the first base model (`base` 0): which share of the sentences with a score is male?
+# `counted` says for each base model how many sentences have a male and how many a female score, at scale `cpu`. Take the first base model (number 0): which share of the sentences with a score is male?
 
 # %% tags=["hole"]
 share_male = ...

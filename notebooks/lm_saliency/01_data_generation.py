@@ -645,9 +645,12 @@ show_table(stage.close(globals()), {"file": "file", "rows": "rows"})
 
 # %% tags=["exercise"]
 from lib.core.exercises import check_choice, check_function, check_list, read_committed
+from lib.core.notebooks import in_words
 
 sets = read_committed("lm_saliency", "cpu", "01_data_generation", "statistics")
-sets[["set", "lines", "words_mean", "random", "nearest"]].round(2)
+human = {"set": "set", "lines": "lines", "words_mean": "words in a line"}
+human |= {"random": "random scores", "nearest": "nearest noun"}
+in_words(sets.round(2), human)
 
 # %% [markdown] tags=["exercise"]
 # ### 1 · By hand
@@ -717,7 +720,7 @@ check_function(
 # %% [markdown] tags=["exercise"]
 # ### 3 · Explain
 #
-# `sets` is of scale `cpu`. `random` is the share of lines that random scores pass, `nearest` that of the rule *the noun nearest to the verb*. What does the row *Syneval* tell a designer of explanations?
+# `sets` is of scale `cpu`. The column *random scores* is the share of lines that such scores pass, *nearest noun* that of the rule *the noun nearest to the verb*. What does the row *Syneval* tell a designer of explanations?
 #
 # - `"a"` The nearest noun nearly always is a cue.
 # - `"b"` There the attractor usually stands at most one word before the verb, so whoever favours late words fails.

@@ -409,7 +409,7 @@ stage.table("knowledge", known)
 shown = known.query("section == 'all' and size == 'full'")
 shown = shown.assign(
     AUC=[
-        f"{r.auc:.2f}\u00a0[{r.auc_low:.2f},\u00a0{r.auc_high:.2f}]"
+        f"{r.auc:.2f} [{r.auc_low:.2f},\u00a0{r.auc_high:.2f}]"
         for r in shown.itertuples()
     ]
 )
@@ -475,11 +475,15 @@ show_table(stage.close(globals()), {"file": "file", "rows": "rows"})
 import torch
 
 from lib.core.exercises import check_choice, check_function, check_list, read_committed
+from lib.core.notebooks import in_words
 from lib.models.language_model_layers import pooled
+from lib.studies.lm_saliency import naming
 
 probes = read_committed("lm_saliency", "cpu", "02_training", "probes")
 probes = probes.query("training == 1").drop(columns=["training", "n"])
-probes.round(2)
+shown = probes[probes["kind"] != "matched"].replace({"size": naming.MODELS})
+human = naming.columns("architecture", "size", "kind", "majority", "accuracy")
+in_words(shown, human | naming.columns("low", "high", learnt="has learnt it"))
 
 # %% [markdown] tags=["exercise"]
 # ### 1 · By hand
@@ -544,10 +548,10 @@ check_function(
 # %% [markdown] tags=["exercise"]
 # ### 3 · Explain
 #
-# `probes` is of scale `cpu`: the accuracy of each probe with its interval, beside the share of the larger class (`majority`). Explanations of some of these probes must be left out when we compare methods. Which ones?
+# `probes` is of scale `cpu`: the accuracy of each probe with its interval, beside the share of the larger class. (The table leaves the *matched* probes out.) Explanations of some of these probes must be left out when we compare methods. Which ones?
 #
 # - `"a"` Those of the LSTM, which is the oldest.
-# - `"b"` Those of probes whose interval reaches down to `majority`: there is nothing to explain.
+# - `"b"` Those of probes whose interval reaches down to the share of the larger class: there is nothing to explain.
 # - `"c"` Those of probes below .8.
 
 # %% tags=["hole"]

@@ -69,7 +69,7 @@ from lib.core.files import save_parquet
 from lib.core.notebooks import show_source, show_table
 from lib.core.seeds import set_up
 from lib.core.stage import open_stage
-from lib.plots import plot_words
+from lib.plots import method_label, plot_words
 from lib.studies.lm_saliency import examples, items, lines, naming
 from lib.studies.lm_saliency import explanations as explained
 from lib.studies.lm_saliency import probe_saliency as saliency
@@ -240,7 +240,8 @@ explained.NAMED
 # %%
 contrast = saliency.baseline_saliency(probe, [line], "Contrastive")[0]
 assert np.allclose(v.scores[1], contrast.scores[1] / (1 + factor), rtol=1e-3, atol=1e-6)
-print(", ".join(f"{name} is {m}" for name, (m, _) in saliency.BASELINES.items()))
+used = {name: method_label(m) for name, (m, _) in saliency.BASELINES.items()}
+print(", ".join(f"{name} is {method}" for name, method in used.items()))
 
 # %% [markdown] tags=["slide"]
 # ## 3 · One line, many explanations

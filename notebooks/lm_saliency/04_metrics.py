@@ -430,7 +430,7 @@ unlike = 1 - pairs["same_length"].mean()
 print(f"{len(pairs)} pairs, {unlike:.3f} of them of unequal length")
 
 # %% [markdown]
-# The table has mean correlations of the scores for the class that the set expects (`verum` in our files), and for the
+# A cell has two mean correlations of the scores: for the class that the set expects (`verum` in our files), and for the
 # other class (`malum`). Both use all lines, whatever the model answers. (The paper labels them *exp.* and *alt.*, but
 # they are not the two scenarios.)
 
@@ -450,14 +450,16 @@ def both_sides(frame):
 def by_method(frame):
     """Show full models: three methods side by side, each for both classes."""
     part = frame[(frame["size"] == "full") & frame["method"].isin(naming.METHODS)]
-    sides = part["method"].map(naming.METHODS) + ": " + part["side"].map(naming.SIDES)
-    wide = part.assign(side=sides).pivot_table(
-        index=["dataset", "scheme"], columns="side", values="estimate", sort=False
+    wide = part.assign(both=part["estimate"].map("{:.3f}".format)).pivot_table(
+        index=["dataset", "scheme"],
+        columns="method",
+        values="both",
+        aggfunc=" / ".join,  # verum stands before malum
+        sort=False,
     )
-    methods, classes = naming.METHODS.values(), naming.SIDES.values()
-    order = [f"{method}: {of_class}" for method in methods for of_class in classes]
-    human = naming.columns("dataset", "scheme", *order)
-    show_table(wide.round(3).reset_index(), human)
+    human = naming.columns("dataset", "scheme")
+    human |= {m: f"{name}: expected / other" for m, name in naming.METHODS.items()}
+    show_table(wide.reset_index(), human)
 
 
 consistency = both_sides(pairs)
@@ -794,10 +796,13 @@ from lib.core.exercises import (
     check_number,
     read_committed,
 )
+from lib.core.notebooks import in_words
+from lib.studies.lm_saliency import naming
 
 table = read_committed("lm_saliency", "cpu", "04_metrics", "plausibility")
 ours = table.query("dataset == 'EWT' and scheme == 'Transformer' and size == 'full'")
-ours[["method", "all", "low", "high", "n"]].head(3).round(2)
+human = naming.columns("method", "all", "low", "high", n="explanations")
+in_words(ours.replace({"method": naming.METHODS}).round(2), human, rows=3)
 
 # %% [markdown] tags=["exercise"]
 # ### 1 · By hand

@@ -465,16 +465,20 @@ show_table(stage.close(globals()), {"file": "file", "rows": "rows"})
 
 # %% tags=["exercise"]
 from lib.core.exercises import check_choice, check_number, read_committed
+from lib.core.notebooks import in_words
+from lib.studies.lm_saliency import naming
 
 claims = read_committed("lm_saliency", "cpu", "04_metrics", "claims")
 answers = read_committed("lm_saliency", "cpu", "04_metrics", "answers")
 answers = answers.query("dataset == 'Syneval' and size == 'full'")
-answers[["scheme", "right_1", "right_0", "says_1", "balanced"]].round(2)
+human = naming.columns("scheme", right_1="right, plural", right_0="right, singular")
+human |= {"says_1": "says plural", "balanced": "balanced accuracy"}
+in_words(answers.round(2), human)
 
 # %% [markdown] tags=["exercise"]
 # ### 1 · By hand
 #
-# `answers` says how often each model is right on the lines of Syneval: on those with a plural verb (`right_1`) and on those with a singular one (`right_0`). Half of the lines are of each kind. What is the balanced accuracy of a model that always answers *singular*?
+# `answers` says how often each model is right on the lines of Syneval: on those with a plural verb and on those with a singular one. Half of the lines are of each kind. What is the balanced accuracy of a model that always answers *singular*?
 
 # %% tags=["hole"]
 balanced = ...

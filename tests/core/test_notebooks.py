@@ -148,6 +148,8 @@ def test_a_table_is_shown_by_plain_names_and_what_is_left_out_is_said(
     cells = re.findall("<t[hd].*?>(.*?)</t[hd]>", shown[0].data)
     assert cells == ["method", "mass accuracy", "a", "0.5", "b", "-"]
     assert capsys.readouterr().out == "1 more rows are in the saved table.\n"
+    show_table(table.assign(method=["InputXGradient"] * 3, ok=True), {"method": "m", "ok": "ok"})
+    assert "<td>Input x Gradient</td>" in shown[1].data and "<td>yes</td>" in shown[1].data
     show_table(table, {"seed": "seed"})
     assert not capsys.readouterr().out
     with pytest.raises(KeyError):

@@ -72,19 +72,30 @@ def test_named_claims_alone_are_shown(registered: Path, capsys: pytest.CaptureFi
     assert capsys.readouterr().out == "" and list(cpu.saved) == ["verdict_two"]
 
 
-def test_without_numbers_the_line_says_none(
+def test_without_numbers_there_is_no_line_about_them(
     registered: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    show_verdicts(stage("cpu"), CLAIMS[:2], registered, "few")  # type: ignore[arg-type]
-    assert capsys.readouterr().out == "0 printed numbers are in verdict_few.csv: none\n"
+    shown = show_verdicts(stage("cpu"), CLAIMS[:2], registered, "few")  # type: ignore[arg-type]
+    assert shown is not None and len(shown) == 2 and capsys.readouterr().out == ""
 
 
-def test_scale_small_decides_nothing(registered: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("ids", "counted"),
+    [
+        ((), "3 claims and 2 printed numbers are"),
+        (("a", "c"), "2 claims are"),
+        (("b",), "1 claim is"),
+        (("b", "n1"), "1 claim and 1 printed number are"),
+        (("n1",), "1 printed number is"),
+    ],
+)
+def test_scale_small_decides_nothing(
+    registered: Path, capsys: pytest.CaptureFixture[str], ids: tuple[str, ...], counted: str
+) -> None:
     small = stage("small")
-    assert show_verdicts(small, CLAIMS, registered, "all") is None  # type: ignore[arg-type]
-    assert not small.saved and capsys.readouterr().out.startswith(
-        "5 claims are judged at scale cpu"
-    )
+    assert show_verdicts(small, CLAIMS, registered, "x", *ids) is None  # type: ignore[arg-type]
+    line = f"{counted} judged at scale cpu; scale small shows the steps.\n"
+    assert not small.saved and capsys.readouterr().out == line
 
 
 def test_verdicts_are_told_in_twelve_rows_and_a_line(

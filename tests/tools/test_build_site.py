@@ -62,7 +62,8 @@ def test_only_pages_that_exist_are_in_the_contents() -> None:
 
 def test_a_study_has_its_notebooks_below_it() -> None:
     below = build_site.contents("notebooks/geco/README.md")
-    assert "01 data generation <01_data_generation>\n" in below and "05 figures" in below
+    assert "01 data generation <01_data_generation>\n" in below
+    assert below.index("05 figures <05_figures>\nappendix ") > below.index("04 metrics")
     assert build_site.contents("lib/README.md") == ""
 
 

@@ -158,6 +158,27 @@ class Asking:
                 kept = self.store.save(unit.name, key, made, exact=True)
         return kept
 
+    def passes(self) -> pd.DataFrame:
+        """How many texts a model reads until each explainer has explained its first text: of
+        `explainers.count_passes`, a unit of its own.
+        """
+        name, training = _APART
+        rows = self.texts(name, training).head(1)
+        chosen = {name: dict(settings) for name, settings in self.values["explainers"].items()}
+        unit = f"{name}-{training}-passes"
+        key = self.store.key(
+            unit=unit,
+            settings=list(chosen.items()),
+            texts=digest(rows[["text", "target"]]),
+            yours=[by_content(one) for one in chosen],
+        )
+        with self.store.claim(unit):
+            kept = self.store.load(unit, key)
+            if kept is None:
+                made = who.count_passes(self.loaded(_APART), rows, chosen)
+                kept = self.store.save(unit, key, made, exact=True)
+        return kept
+
     def loaded(self, place: Place, is_redrawn: bool = False) -> TextModel:
         """A model of stage 2; the last one is kept until another one comes.
 

@@ -145,6 +145,8 @@ def edit_table(
     of_mixed = mixed.assign(seed=mixed["training"], sentence_idx=mixed["cluster"])
     of_mixed["row_id"] = of_mixed.groupby(["explainer", "seed"]).cumcount()
     second = estimates(of_mixed, ["explainer"], *how).rename(columns=names)
+    ends = ["mixed_low", "mixed_high"]
+    second[ends] = second[ends].clip(-1, 1)  # a mean of terms, drawn again, can lie outside
     second["mixed_n"] = second["explainer"].map(of_mixed.groupby("explainer")["row_id"].nunique())
     elsewhere = other[other["truth"] == "edit"].groupby("explainer")["value"].mean()
     n = skills.groupby("explainer")["item_id"].nunique()

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import torch
 from jaxtyping import Float
 
 from ...attribution import METHODS, Method, Row, explain_many, resolve_method
@@ -163,6 +164,34 @@ def ask_each(
             scores, why = ask(model, fitted, row.sentence, row.target, {name: chosen})
             found.append((row.item_id, name, scores.get(name, [np.nan]), why.get(name, "")))
     return pd.DataFrame(found, columns=["item_id", "explainer", "scores", "why"])
+
+
+def count_passes(
+    model: TextModel, rows: pd.DataFrame, explainers: Mapping[str, Mapping[str, Any]]
+) -> pd.DataFrame:
+    """How many texts an encoder reads, forward, until one text is explained: counted at its last
+    LayerNorm.
+
+    Args:
+        model: with layers of a transformer.
+        rows: as for `ask_each`.
+        explainers: settings by name.
+
+    Returns:
+        explainer, passes (the mean over rows; 0 where all were refused).
+    """
+    last = [layer for layer in model.module.modules() if isinstance(layer, torch.nn.LayerNorm)][-1]
+    read: list[int] = []
+    hook = last.register_forward_hook(lambda _module, _args, states: read.append(len(states)))
+    lines = []
+    try:
+        for name, settings in explainers.items():
+            read.clear()
+            ask_each(model, {}, rows, {name: settings})
+            lines.append((name, sum(read) / len(rows)))
+    finally:
+        hook.remove()
+    return pd.DataFrame(lines, columns=["explainer", "passes"])
 
 
 def merge_identical(explanations: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, str]]:

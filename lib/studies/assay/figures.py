@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from ...core.codes import METHODS
 from ...plots import COLOURS, STYLE
 from ...plots.style import Plotted
 
@@ -56,7 +57,7 @@ _GROUPS = {
     "cheater": "Cheaters",
 }
 _NAMES = {
-    "InputXGradient": "Input x gradient",
+    **METHODS,
     "Cheater: marks": "knows which words, not what they do",
     "Cheater: sizes": "knows how much, not which way",
     "Cheater: both texts": "holds both texts of an edit",

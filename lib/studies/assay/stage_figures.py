@@ -69,7 +69,8 @@ def plot_two_trainings(pairs: pd.DataFrame) -> Plotted:
             label = f"{SHORT_NAMES.get(truth, truth)}: {rho:.2f}"
             ax.plot(part["first"], part["second"], marker, color=colour, alpha=0.7, label=label)
         ax.axline((0, 0), slope=1, color="0.5", linewidth=1, label="the same in both runs")
-        ax.set(xlabel="change of the first run's answer (log-odds)", ylabel="of the second run's")
+        ax.set_xlabel("change of the first run's answer (log-odds)")
+        ax.set_ylabel("change of the second run's answer")
         ax.legend(title="rank correlation")
         table = pd.DataFrame(rows, columns=["truth", "n", "rank_correlation"])
         order = table.sort_values("rank_correlation")["truth"].map(SHORT_NAMES)

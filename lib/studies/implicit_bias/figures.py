@@ -8,6 +8,7 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from matplotlib.legend_handler import HandlerTuple
 from matplotlib.lines import Line2D
 
 from ...plots import COLOURS, STYLE
@@ -75,12 +76,20 @@ def plot_costs(costs: pd.DataFrame, gate: float) -> plt.Figure:
         ax.set_xlabel(f"perplexity at masked tokens (word frequencies alone: {unigram:.0f})")
         said = f"Fine-tuning {said} the perplexity; {failed} of {len(tuned)} runs fail the gate"
         ax.set_title(said)
-        told = {f"passes the gate ({100 * gate:.0f} % right)": "0.4", "fails it": "white"}
+        looks = [_LOOKS[name] for name in names]
         handles = [
-            Line2D([], [], marker="o", linestyle="", color="0.4", mfc=face, label=label)
-            for label, face in told.items()
+            tuple(Line2D([], [], marker=m, linestyle="", color=c, mfc=f or c) for m, c in looks)
+            for f in ("", "white")
         ]
-        figure.legend(handles=handles, ncols=2, **_OUTSIDE)
+        figure.legend(
+            handles,
+            [f"filled: passes the gate ({100 * gate:.0f} % right)", "hollow: fails it"],
+            title="A mark is one base model, or one fine-tuning run of the kind named on the left",
+            handler_map={tuple: HandlerTuple(ndivide=None, pad=0.6)},
+            handlelength=1.3 * len(looks),
+            ncols=2,
+            **_OUTSIDE,
+        )
     return figure
 
 

@@ -4,6 +4,8 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
+from ...core.codes import SIDES as SIDES
+
 METHODS = {"V": "plain gradient (V)", "SG": "SmoothGrad (SG)", "IG": "Integrated Gradients (IG)"}
 NORMS = {"V+VN": "plain gradient, vector norm (V+VN)", "SG+VN": "SmoothGrad, vector norm (SG+VN)"}
 COLUMNS = METHODS | {
@@ -28,7 +30,6 @@ COLUMNS = METHODS | {
     "from_parts": "all, from its parts",
     "allowed": "allowed gap",
 }
-SIDES = {"verum": "expected class", "malum": "other class"}  # whose explanations are correlated
 IN_THE_PAPER = {  # licensed sets, by the one that takes their place here
     "EWT": "PTB",
     "OntoGUM": "CoNLL",

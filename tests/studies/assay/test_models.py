@@ -7,10 +7,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
 from lib.core.errors import TouchstoneError
 from lib.models.text_model import encode_words
 from lib.models.weights import load_tokenizer
+from lib.studies.assay.explainers import count_passes
 from lib.studies.assay.models import (
     build,
     ids_to_learn,
@@ -79,3 +81,16 @@ def test_only_a_model_of_one_layer_has_ids_to_learn() -> None:
         ids_to_learn(recipe("one layer"), [text]) for text in (["mango"], ["mango", "tea"])
     )
     assert few and set(few) < set(more)
+
+
+@pytest.mark.slow
+def test_passes_are_the_texts_that_the_model_reads() -> None:
+    model, _ = build(recipe("classifier"))
+    about = {"item_id": "i", "model": "m", "training": 0, "target": 1, "f": 0.0}
+    rows = pd.DataFrame([{**about, "sentence": ["we", "sat", "here"], "text": "we sat here"}])
+    asked = {"Saliency": {}, "Attention rollout": {}, "Integrated Gradients": {"n_steps": 5}}
+    found = count_passes(model, rows, asked | {"Occlusion": {}}).set_index("explainer")["passes"]
+    assert found[["Saliency", "Attention rollout"]].tolist() == [1, 1]
+    assert 5 <= found["Integrated Gradients"] <= 7 and found["Occlusion"] >= 4
+    norms = [layer for layer in model.module.modules() if isinstance(layer, torch.nn.LayerNorm)]
+    assert not norms[-1]._forward_hooks, "the counter is taken off"

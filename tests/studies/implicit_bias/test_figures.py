@@ -5,6 +5,7 @@ from __future__ import annotations
 import matplotlib.pyplot as plt
 import pandas as pd
 import pytest
+from matplotlib.lines import Line2D
 
 from lib.core.paths import reference_dir
 from lib.studies.implicit_bias import figures, naming
@@ -65,6 +66,9 @@ def test_a_run_that_fails_the_gate_is_hollow_and_counted() -> None:
     assert len(hollow) == failed.sum()
     told = (failed & (costs["model"] != "base")).sum()  # base models are not runs of fine-tuning
     assert f"{told} of {(costs['model'] != 'base').sum()} runs" in figure.axes[0].get_title()
+    legend = figure.legends[0]
+    explained = {line.get_marker() for line in legend.findobj(Line2D)}
+    assert explained >= {line.get_marker() for line in figure.axes[0].lines}
 
 
 def test_a_word_of_few_sentences_is_hollow() -> None:

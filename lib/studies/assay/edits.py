@@ -73,8 +73,8 @@ def exchanged_words(text: Sequence[str], edited: Sequence[str]) -> list[int]:
     >>> exchanged_words("the food was very good".split(), "the food was bad".split())
     [3, 4]
     """
-    sides = ([word.lower() for word in words] for words in (text, edited))
-    changes = SequenceMatcher(None, *sides, autojunk=False).get_opcodes()
+    before, after = ([word.lower() for word in words] for words in (text, edited))
+    changes = SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
     return [i for tag, start, end, *_ in changes if tag != "equal" for i in range(start, end)]
 
 

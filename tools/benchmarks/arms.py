@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import platform
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import version
+from math import comb
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import torch
@@ -26,36 +30,100 @@ def now(device: torch.device) -> float:
     return time.perf_counter()
 
 
+@contextmanager
+def no_old_garbage() -> Iterator[None]:
+    """Within, the garbage collector walks only what is made within.
+
+    It stays on, as it is for a user; but when it would walk the objects of all libraries is chance.
+    """
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+
+
 @dataclass
 class Arm:
-    """One side of a comparison: its rounds in seconds, and what it found."""
+    """One side of a comparison: its rounds in seconds of a run, and what it found.
+
+    A round runs it `repeats` times: a short run alone would be mostly chance.
+    """
 
     run: Callable[[], Any]
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
     seconds: list[float] = field(default_factory=list)
     found: Any = None
+    repeats: int = 1
 
     def round(self) -> None:
-        """Run once and note the time."""
-        start = now(self.device)
-        self.found = self.run()
-        self.seconds.append(now(self.device) - start)
+        """Run and note the time."""
+        with no_old_garbage():
+            start = now(self.device)
+            for _ in range(self.repeats):
+                self.found = self.run()
+            self.seconds.append((now(self.device) - start) / self.repeats)
 
     @property
     def best(self) -> float:
         """The fastest round: what else the machine does can only make a round slower."""
         return min(self.seconds)
 
+    @property
+    def median(self) -> float:
+        """The median of the rounds, in seconds."""
+        return median(self.seconds)
+
     def spread(self) -> float:
         """How much slower the slowest round was than the fastest, as a share."""
         return max(self.seconds) / min(self.seconds) - 1
 
 
-def take_turns(arms: Mapping[str, Arm], rounds: int) -> None:
-    """Let the arms run one after the other, `rounds` times."""
-    for _ in range(rounds):
-        for arm in arms.values():
+def take_turns(arms: Mapping[Any, Arm], rounds: int) -> None:
+    """Let the arms run one after the other, `rounds` times, every other time in reverse: A B, B A.
+
+    Whatever makes the machine slower little by little then meets both sides alike.
+    """
+    order = list(arms.values())
+    for number in range(rounds):
+        for arm in reversed(order) if number % 2 else order:
             arm.round()
+
+
+def interval_of_median(values: Sequence[float], level: float = 0.95) -> tuple[float, float]:
+    """The narrowest interval between ordered values that holds their median at `level`.
+
+    Of n independent rounds the k-th smallest and the k-th largest hold it unless fewer than k lie
+    on one side, which a binomial of n and 1/2 says. Whatever the distribution; both are nan where
+    even all the values (fewer than six) hold it more seldom.
+
+    >>> interval_of_median([3, 1, 2, 5, 4, 7, 6]), interval_of_median(range(9))
+    ((1, 7), (1, 7))
+    """
+    ordered, n = sorted(values), len(values)
+    missed, k = 0.0, 0
+    while (missed := missed + 2 * comb(n, k) / 2**n) <= 1 - level:
+        k += 1
+    return (ordered[k - 1], ordered[-k]) if k else (float("nan"), float("nan"))
+
+
+def paired(
+    theirs: Sequence[float], ours: Sequence[float], name: str = "ratio", short: str = "ratio"
+) -> dict[str, float]:
+    """The ratio of each round's two times: the median, its interval, and the range of the rounds.
+
+    Columns are `name`, and `short` with `_low` and `_high` (of the interval), `_min` and `_max`.
+    """
+    ratios = [a / b for a, b in zip(theirs, ours, strict=True)]
+    low, high = interval_of_median(ratios)
+    return {
+        name: median(ratios),
+        f"{short}_low": low,
+        f"{short}_high": high,
+        f"{short}_min": min(ratios),
+        f"{short}_max": max(ratios),
+    }
 
 
 def compared(theirs: Arm, ours: Arm) -> dict[str, float]:

@@ -375,13 +375,19 @@ def _all_float32(needed: Mapping[Kind, float]) -> dict[Kind, float]:
 
 
 def plain_passes(
-    model: TextModel, rows: Sequence[Row], encoded: Sequence[Encoded], direction: str
+    model: TextModel,
+    rows: Sequence[Row],
+    encoded: Sequence[Encoded],
+    direction: str,
+    n: int | None = None,
 ) -> None:
-    """`PASSES` passes of the plain model a row, in batches of `LIMIT_BATCH` copies: no tricks."""
+    """`n` (or `PASSES`) passes of the plain model a row, in batches of `LIMIT_BATCH` copies: no
+    tricks.
+    """
     with parameters_fixed(model.module):
         for row, one in zip(rows, encoded, strict=True):
             batch = token_batch(model, [row] * LIMIT_BATCH, [one] * LIMIT_BATCH, "logit")
-            for _ in range(PASSES[direction] // LIMIT_BATCH):
+            for _ in range((n or PASSES[direction]) // LIMIT_BATCH):
                 with torch.inference_mode(direction == "forward"):
                     inputs = batch.embeddings.clone().requires_grad_(direction != "forward")
                     values = batch.score(inputs, batch.mask)

@@ -20,7 +20,7 @@ README = Path(__file__).with_name("README.md")
 AS_WELL = 1.1  # below this a peer does as well
 FEW = 4  # rows
 PEER = "best-batched peer"  # in the tables of scaling
-SPREAD = 0.1  # of the rounds of an arm, as a share
+SPREAD = 0.1  # from the lower to the upper end of a ratio's interval, as a share
 # (what is equal, work, precision): how many times as fast as the best-batched peer it should be
 AIMS = {
     ("work", "single pass", ""): 1.5,
@@ -35,6 +35,13 @@ AIMS = {
 }
 # of the naive limit: as many plain passes of the model as the method needs
 LIMIT_AIMS = {"single pass": 0.85, "Integrated Gradients": 1.1, "Kernel SHAP": 1.1, "LIME": 2.0}
+# (what is equal, work): the column that says how precise an answer is, its bound, and its name
+PRECISE = {
+    ("answer", "Integrated Gradients"): ("largest_gap", 0.01, "completeness gap"),
+    ("answer", "several methods"): ("largest_gap", 0.01, "completeness gap"),
+    ("answer", "Kernel SHAP"): ("error", 0.05, "jackknife error"),
+    ("answer", "LIME"): ("error", 0.05, "jackknife error"),
+}
 # What the same work leaves out, and with it why its share of the limit ends where it does.
 LEFT_OUT = {
     "LIME": "the same work leaves out only words that are taken out and texts drawn twice",
@@ -52,6 +59,7 @@ def three_sentences(table: pd.DataFrame) -> str:
     """
     ours = table[(table["side"] == "engine") & table["ratio"].notna()]
     work, answer = (ours[ours["equal"] == equal] for equal in ("work", "answer"))
+    answer = answer[[not _less_precise(row) for row in answer.itertuples()]]
     single = work[work["work"].isin(LIMIT_AIMS)]
     sentences = [
         f"- For the same work, the engine is {_ratios(work)}. No word's share of an explanation "
@@ -82,36 +90,67 @@ def _ratios(part: pd.DataFrame) -> str:
 
 
 def aims(table: pd.DataFrame) -> str:
-    """Each aim beside what was measured and, where it is missed, how near the peer is to the limit.
+    """Each aim beside what was measured and, where it is missed, the measured reason: how near the
+    peer is to the limit, and what would be left if all but the matrix products were free.
 
     The naive limit bounds what batching can gain: beyond it, passes have to be saved.
     """
     ours = table[(table["side"] == "engine") & table["ratio"].notna()]
     is_half = ours["arm"].str.contains("bfloat16")
     lines = [
-        "| equal | what | aim | measured (range) | of the limit: engine, peer | |",
-        "|---|---|---|---|---|---|",
+        "| equal | what | aim | measured [95 % interval] | single rounds | of the limit: engine, peer | |",
+        "|---|---|---|---|---|---|---|",
     ]
     for (equal, work, precision), aim in AIMS.items():
         chosen = (ours["equal"] == equal) & (ours["work"] == work)
         for row in ours[chosen & (is_half == bool(precision))].itertuples():
-            peer = row.of_limit / row.ratio
+            whole = next(ours[chosen & ~is_half].itertuples(), None)
             name = f"{work}{', ' if precision else ''}{precision}"
             lines.append(
-                f"| {equal} | {name} | {aim:g} | {row.ratio:.2f} ({row.ratio_low:.2f}-{row.ratio_high:.2f}) "
-                f"| {row.of_limit:.0%}, {peer:.0%} | {_reason(row, aim, peer, precision)} |"
+                f"| {equal} | {name} | {aim:g} | {_measured(row)} "
+                f"| {_verdict(row, aim, precision, whole)} |"
             )
     lines += [*_without_aim(table), *_shares(ours)]
-    spreads = table["spread"].dropna()
-    lines += [
-        "",
-        f"Each arm ran {table['rounds'].max():.0f} times, on {ours['rows'].min():.0f} to "
-        f"{ours['rows'].max():.0f} rows; the fastest round counts, and brackets hold the range. "
-        f"The slowest round of an arm took {spreads.median():.0%} longer than its fastest (median of "
-        f"{len(spreads)} arms, at most {spreads.max():.0%}); in {int((spreads < SPREAD).sum())} arms "
-        f"it took less than {SPREAD * 100:.0f} % longer.",
-    ]
-    return "\n".join(lines)
+    return "\n".join([*lines, "", how_many(table)])
+
+
+def _measured(row: Any) -> str:
+    """Three cells: the ratio with its interval, the range of the rounds, both shares of the limit.
+
+    A table of before races has the ratio of the fastest rounds, and only the range.
+    """
+    shares = f"{row.of_limit:.0%}, {row.of_limit / row.ratio:.0%}"
+    if not hasattr(row, "ratio_min"):
+        return f"{row.ratio:.2f} | {row.ratio_low:.2f}-{row.ratio_high:.2f} | {shares}"
+    interval = f" [{row.ratio_low:.2f}, {row.ratio_high:.2f}]" if pd.notna(row.ratio_low) else ""
+    return f"{row.ratio:.2f}{interval} | {row.ratio_min:.2f}-{row.ratio_max:.2f} | {shares}"
+
+
+def how_many(table: pd.DataFrame) -> str:
+    """How many rounds and rows, how wide the intervals are, and how far single rounds differ."""
+    ours = table[(table["side"] == "engine") & table["ratio"].notna()]
+    spreads, rows = (
+        table["spread"].dropna(),
+        f"{ours['rows'].min():.0f} to {ours['rows'].max():.0f}",
+    )
+    rounds = (
+        f"Of single rounds, the slowest of an arm took {spreads.median():.0%} longer than its "
+        f"fastest (median of {len(spreads)} arms, at most {spreads.max():.0%})"
+    )
+    if "ratio_min" not in ours:
+        few = int((spreads < SPREAD).sum())
+        return (
+            f"Each arm ran {table['rounds'].max():.0f} times, on {rows} rows. These are ratios of "
+            "the fastest rounds; `make bench` measures their intervals now, which this run did "
+            f"not. {rounds}; in {few} arms it took less than {SPREAD:.0%} longer."
+        )
+    widths = (ours["ratio_high"] / ours["ratio_low"] - 1).dropna()
+    return (
+        f"Each ratio is the median of {ours['rounds'].min():.0f} to {ours['rounds'].max():.0f} "
+        f"rounds, on {rows} rows. The upper end of its interval lies {widths.median():.0%} above "
+        f"the lower (median of {len(widths)} ratios, at most {widths.max():.0%}); in "
+        f"{int((widths < SPREAD).sum())} of them it is less than {SPREAD:.0%}. {rounds}."
+    )
 
 
 def _without_aim(table: pd.DataFrame) -> list[str]:
@@ -120,8 +159,7 @@ def _without_aim(table: pd.DataFrame) -> list[str]:
     engine = table[table["side"] == "engine"]
     same = engine[(engine["equal"] == "work") & engine["ratio"].notna()]
     lines = [
-        f"| work | {row.work} | none | {row.ratio:.2f} ({row.ratio_low:.2f}-{row.ratio_high:.2f}) "
-        f"| {row.of_limit:.0%}, {row.of_limit / row.ratio:.0%} | |"
+        f"| work | {row.work} | none | {_measured(row)} | |"
         for row in same.itertuples()
         if row.work not in named
     ]
@@ -130,27 +168,43 @@ def _without_aim(table: pd.DataFrame) -> list[str]:
         ours = engine[(engine["work"] == row.work) & engine["equal"].isin(["work", OWN_TERMS])]
         name = f"{row.work}, {row.arm.partition(',')[0]}"
         ratio = row.ms / ours["ms"].iloc[0]
-        lines.append(f"| nothing | {name} on its own terms | none | {ratio:.2f} | | |")
+        lines.append(f"| nothing | {name} on its own terms | none | {ratio:.2f} | | | |")
     return lines
 
 
 def _shares(ours: pd.DataFrame) -> list[str]:
-    """The share of the limit beside its aim, from the fastest round and from the slowest."""
+    """The share of the limit beside its aim, with its interval and the range of the rounds."""
     lines = []
     for row in ours[(ours["equal"] == "work") & ours["work"].isin(LIMIT_AIMS)].itertuples():
-        aim, slowest = LIMIT_AIMS[row.work], row.of_limit / (1 + row.spread)
-        said = "met"
+        aim = LIMIT_AIMS[row.work]
+        low, high = getattr(row, "limit_low", None), getattr(row, "limit_high", None)
+        interval = f" [{low:.0%}, {high:.0%}]" if pd.notna(low) else ""
+        # A table of before races has the fastest round beside the slowest.
+        least = getattr(row, "limit_min", row.of_limit / (1 + row.spread))
+        most = getattr(row, "limit_max", row.of_limit)
         if row.of_limit < aim:
-            left_out = LEFT_OUT.get(row.work, LEFT_OUT[""])
-            said = f"missed by {_percent(1 - row.of_limit / aim)}: "
-            if aim <= row.of_limit * (1 + row.spread):
-                said += f"the rounds of this arm differ by {_percent(row.spread)}; "
-            said += f"{left_out}; the peer reaches {row.of_limit / row.ratio:.0%}"
+            said = _short_of_the_limit(row, aim)
+        else:
+            said = "met; the interval reaches below the aim" if interval and low < aim else "met"
         lines.append(
-            f"| share of the limit | {row.work} | {aim:.0%} | {row.of_limit:.0%} ({slowest:.0%}-"
-            f"{row.of_limit:.0%}) | | {said} |"
+            f"| share of the limit | {row.work} | {aim:.0%} | {row.of_limit:.0%}{interval} "
+            f"| {least:.0%}-{most:.0%} | | {said} |"
         )
     return lines
+
+
+def _short_of_the_limit(row: Any, aim: float) -> str:
+    """Why a share of the limit is missed: what there is to leave out, and what a peer reaches."""
+    told = [f"missed by {_percent(1 - row.of_limit / aim)}"]
+    if getattr(row, "limit_high", 0) >= aim:
+        told.append("the interval reaches the aim")
+    if pd.notna(of_texts := getattr(row, "of_texts", float("nan"))):
+        told.append(
+            "a plain run of its different texts, once each at their own lengths, would be at "
+            f"{row.of_limit / of_texts:.0%}"
+        )
+    told.append(LEFT_OUT.get(row.work, LEFT_OUT[""]))
+    return f"{told[0]}: {'; '.join(told[1:])}; the peer reaches {row.of_limit / row.ratio:.0%}"
 
 
 def _percent(share: float) -> str:
@@ -170,9 +224,11 @@ def as_well(cells: pd.DataFrame) -> str:
     """In how many cells of the tables of scaling a peer is faster or as fast."""
     faster, is_few = cells["ratio"] < 1, cells["rows"] <= FEW
     level = cells["ratio"].between(1, AS_WELL, inclusive="left")
+    near = faster & (cells["ratio"] > 1 / AS_WELL)
     return (
         f"- Over rows, tokens and the size of the model, a peer is faster in {faster.sum()} of "
-        f"{len(cells)} cells (last table). With more than {FEW} rows it is faster in "
+        f"{len(cells)} cells (last table), in {near.sum()} of them by less than "
+        f"{AS_WELL - 1:.0%}. With more than {FEW} rows it is faster in "
         f"{(faster & ~is_few).sum()} of {(~is_few).sum()}. In {level.sum()} cells more it takes "
         f"less than {AS_WELL - 1:.0%} longer."
     )
@@ -223,19 +279,56 @@ def _range(numbers: pd.Series) -> str:
     return f"{numbers.min():.0f} to {numbers.max():.0f}"
 
 
-def _reason(row: Any, aim: float, peer: float, precision: str) -> str:
+def _less_precise(row: Any) -> str:
+    """Why an answer is not as precise as it must be; nothing where it is."""
+    if (row.equal, row.work) not in PRECISE:
+        return ""
+    column, bound, name = PRECISE[row.equal, row.work]
+    off = getattr(row, column, float("nan"))
+    if not off > bound:
+        return ""
+    return f"not an equal answer, for a row's {name} is {off:.1%} in place of {bound:.0%}"
+
+
+def _verdict(row: Any, aim: float, precision: str, whole: Any = None) -> str:
+    """Whether an aim is met and, where it is not, the measured reason; `whole` is the same line in
+    float32.
+    """
+    unequal = _less_precise(row)
+    is_off = bool(unequal)
     if row.ratio >= aim:
-        return "met"
+        is_sure = pd.isna(row.ratio_low) or row.ratio_low >= aim or not hasattr(row, "ratio_min")
+        met = "met" if is_sure else "met; the interval reaches below the aim"
+        return f"{met}, but {unequal}" if is_off else met
+    reasons = [unequal] if is_off else []
+    if hasattr(row, "ratio_min") and row.ratio_high >= aim:
+        reasons.append("the interval reaches the aim")
+    if precision and is_off and hasattr(row, "passes") and whole is not None:
+        reasons.append(
+            f"rounding, which more points do not mend: {row.passes:.0f} passes a row, "
+            f"{whole.passes:.0f} in float32"
+        )
     if precision and row.bfloat16_gain < 1:
-        return (
-            f"missed: a matrix product in bfloat16 runs at {row.bfloat16_gain:.2f} of the speed of "
+        reasons.append(
+            f"a matrix product in bfloat16 runs at {row.bfloat16_gain:.2f} of the speed of "
             "float32 on this processor, which has no instructions for it"
         )
-    why = f"missed: {aim:g} would be {aim * peer:.0%} of the limit, for the peer is at {peer:.0%}"
-    gain = (
-        f"; a matrix product in bfloat16 runs at {row.bfloat16_gain:.1f} times the speed of float32"
-    )
-    return why + gain * bool(precision)
+        return f"missed: {'; '.join(reasons)}"
+    if not is_off:  # else the limit counts passes that do not help
+        peer = row.of_limit / row.ratio
+        would_be = f"{aim:g} would be {aim * peer:.0%} of the limit"
+        reasons.append(f"{would_be}, for the peer is at {peer:.0%}")
+    if pd.notna(products := getattr(row, "products", float("nan"))):
+        reasons.append(
+            f"at least {products:.0%} of the engine's time is the model's matrix products, and "
+            f"were all the rest free, it would be at most {row.ratio / products:.2f}"
+        )
+    if precision:
+        reasons.append(
+            f"a matrix product in bfloat16 runs at {row.bfloat16_gain:.1f} times the speed of "
+            "float32"
+        )
+    return f"missed: {'; '.join(reasons)}"
 
 
 def shown() -> str:

@@ -1,13 +1,15 @@
 """The engine beside peers that are batched as well as their own documentation lets a user do it.
 
-    python tools/benchmarks/rivals.py --quick              15 to 20 minutes of one core
+    python tools/benchmarks/rivals.py --quick              25 to 30 minutes of one core
     python tools/benchmarks/rivals.py --full --publish     some hours; also into outputs/reference and the README
     python tools/benchmarks/rivals.py --quick --only LIME  one part, for a trial (with --rows, --rounds)
 
-One process, one thread, processor time; the arms take turns, and a ratio is that of the fastest
-rounds. Three questions have a column each: the same work (the same points and draws, so the scores
-must agree), the same answer (the same completeness gap, the same error), and the share of the naive
-limit (as many plain passes of the model). Writes rivals.csv and scaling_*.csv.
+One process, one thread, processor time. After a warm-up the arms take turns in at least seven
+rounds, A B and then B A. A ratio is the median of the rounds' ratios; beside it stand the interval
+of this median and the range of the rounds. Three questions have a column each: the same work (the
+same points and draws, so the scores must agree), the same answer (the same completeness gap, the
+same error), and the share of the naive limit (as many plain passes of the model). Writes rivals.csv
+and scaling_*.csv.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import ctypes
 import math
 import multiprocessing
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor
 from dataclasses import dataclass
@@ -25,19 +28,22 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from arms import Arm, machine, take_turns
+import torch
+from arms import Arm, machine, paired, take_turns
 from attribution import (
+    LIMIT_BATCH,
     LIMIT_ROWS,
-    PASSES,
     Asked,
     add_options,
+    different_texts,
     disagreement,
     load_model,
     passes,
     plain_passes,
+    plain_texts,
     some_rows,
 )
-from how_fast import publish
+from how_fast import OWN_TERMS, publish
 from peers import (
     POINTS,
     TEXTS,
@@ -53,6 +59,7 @@ from peers import (
     shap_partition,
     six_lines,
 )
+from products import share_of_products
 
 from lib.attribution import Row, explain_many
 from lib.core.errors import TouchstoneError
@@ -76,6 +83,12 @@ BF16 = {"precision": "bfloat16"}
 POINTS_TRIED = (10, 20, 50, 100, 200, 400)
 LENGTHS, COUNTS = (16, 64, 256, 512), (1, 4, 16, 64)
 LONG = 2.5  # seconds: runs of the quick scaling that take longer are timed once, see `growth`
+LEAST = 1.0  # seconds of a round: shorter runs are repeated
+ROUNDS, MORE = 7, 9  # of a race: at nine the interval of a median leaves one out at either end
+BUDGET = 180.0  # seconds into which the nine must fit
+CLOSE = 1.15  # a peer that takes so many times as long as the fastest, or longer, does not race
+APART = 2  # rounds of a peer on its own terms, which nobody races against
+Key = tuple[str, str, str]  # of an arm: what is equal, side, name
 
 
 @dataclass(frozen=True)
@@ -116,7 +129,7 @@ def _integrated(found: pd.DataFrame) -> dict[tuple[str, str], Peer]:
         ),
         ("answer", f"captum, row by row, {n} points"): arm(n, 1, None),
         ("answer", f"captum, {TOGETHER // 4} rows, {n} points"): arm(n, TOGETHER // 4, POINTS),
-        ("own terms", "interpreto, 50 points"): _interpreto(IG, 50),
+        (OWN_TERMS, "interpreto, 50 points"): _interpreto(IG, 50),
     }
 
 
@@ -132,7 +145,7 @@ def _kernel(found: pd.DataFrame) -> dict[tuple[str, str], Peer]:
         ("answer", f"captum, perturbations_per_eval {POINTS}, {n} samples"): lambda model, rows: {
             KERNEL: captum_kernel(model, rows, n)
         },
-        ("own terms", "interpreto, 25 samples"): _interpreto(KERNEL, 25),
+        (OWN_TERMS, "interpreto, 25 samples"): _interpreto(KERNEL, 25),
     }
 
 
@@ -146,7 +159,7 @@ def _lime(found: pd.DataFrame) -> dict[tuple[str, str], Peer]:
         ("work", "lime, 100 texts padded together"): arm(100, 100, False),
         ("work", f"lime, {TEXTS} sorted texts padded together"): arm(100, TEXTS, True),
         ("answer", f"lime, {TEXTS} sorted texts, {n} samples"): arm(n, TEXTS, True),
-        ("own terms", "interpreto, 100 samples"): _interpreto(LIME, 100),
+        (OWN_TERMS, "interpreto, 100 samples"): _interpreto(LIME, 100),
     }
 
 
@@ -165,7 +178,7 @@ def _partition(found: pd.DataFrame) -> dict[tuple[str, str], Peer]:
         ("work", "shap, max_evals 500, our masker and tree"): lambda model, rows: {
             "Partition SHAP": shap_on_our_terms(model, rows)
         },
-        ("own terms", "shap, max_evals 500"): lambda model, rows: {
+        (OWN_TERMS, "shap, max_evals 500"): lambda model, rows: {
             "Partition SHAP": shap_partition(model, rows)
         },
     }
@@ -254,43 +267,117 @@ def peer_points(model: TextModel, rows: pd.DataFrame) -> int:
     return POINTS_TRIED[-1]
 
 
-def measure(work: Work, model: TextModel, rows: pd.DataFrame, rounds: int) -> pd.DataFrame:
+def measure(
+    work: Work,
+    model: TextModel,
+    rows: pd.DataFrame,
+    rounds: int,
+    least: float = LEAST,
+    budget: float = BUDGET,
+) -> pd.DataFrame:
     """One line an arm; the ratio of an engine's line is that against the fastest peer of as equal
     a task.
+
+    All are warmed up. Then, for equal work and again for an equal answer, the engine, the peers
+    that come near the fastest one and the naive limit race: they take turns, at least `rounds`
+    times. A peer that is slower has its one run.
     """
     device, as_rows = device_of(model.module), rows_of(rows)
-    found = {
-        name: explain_many(model, rows, list(asked.items()))
-        for name, (_, asked) in work.asked.items()
-    }
-    used = pd.concat(list(found.values()))
-    if IG in set(used["method"]):
-        used["peer_points"] = peer_points(model, rows)
-    arms: dict[tuple[str, str, str], Arm] = {
+    engines: dict[Key, Arm] = {
         (equal, "engine", name): Arm(
             partial(explain_many, model, rows, list(asked.items())), device
         )
         for name, (equal, asked) in work.asked.items()
     }
-    lacking = {}
-    for (equal, name), peer in work.peers(used).items():
-        try:
-            peer(model, as_rows[:1])
-        except ImportError as error:
-            lacking[equal, name] = f"not run: {error}"
-        else:
-            arms[equal, "peer", name] = Arm(partial(peer, model, as_rows), device)
-    limits = {
-        direction: Arm(partial(_plain, model, as_rows, direction), device)
-        for direction in sorted({kind[0] for _, a in work.asked.values() for kind in passes(a)})
-    }
-    take_turns({**arms, **limits}, rounds)
-    lines = [_line(work, key, arms, limits, model, as_rows) for key in arms]
+    take_turns(engines, 1)  # a warm-up, and what the engine's answers used the peers get
+    used = pd.concat([arm.found for arm in engines.values()])
+    if IG in set(used["method"]):
+        used["peer_points"] = peer_points(model, rows)
+    peers, lacking = _tried(work, used, model, as_rows, device)
+    lines = []
+    for equal in dict.fromkeys(equal for equal, _, _ in [*engines, *peers]):
+        ours, theirs = (
+            {key: arm for key, arm in arms.items() if key[0] == equal} for arms in (engines, peers)
+        )
+        near = _near(theirs) if ours else {}
+        limits = _limits(work, [name for _, _, name in ours], model, as_rows) if near else {}
+        if near:
+            race({**ours, **near, **limits}, rounds, least, budget)
+        elif not ours:
+            take_turns(theirs, APART)
+        lines += [
+            _line(work, key, arm, near, theirs, limits, model, as_rows) for key, arm in ours.items()
+        ] + [_timed(work, key, arm, model, as_rows) for key, arm in theirs.items()]
     lines += [
         {"work": work.name, "equal": equal, "side": "peer", "arm": name, "note": note}
         for (equal, name), note in lacking.items()
     ]
-    return pd.DataFrame(lines).assign(rows=len(rows), rounds=rounds)
+    return pd.DataFrame(lines).assign(rows=len(rows))
+
+
+def _tried(
+    work: Work, used: pd.DataFrame, model: TextModel, rows: Sequence[Row], device: torch.device
+) -> tuple[dict[Key, Arm], dict[tuple[str, str], str]]:
+    """The peers, and why some cannot run. Each has explained one row; where there is a choice,
+    each has explained all of them once, which says who is fast.
+    """
+    peers: dict[Key, Arm] = {}
+    lacking = {}
+    for (equal, name), peer in work.peers(used).items():
+        first = Arm(partial(peer, model, rows[:1]), device)
+        try:
+            first.round()
+        except ImportError as error:
+            lacking[equal, name] = f"not run: {error}"
+        else:
+            guess = [first.best * len(rows)]
+            peers[equal, "peer", name] = Arm(partial(peer, model, rows), device, guess)
+    among = Counter(equal for equal, _, _ in peers)
+    chosen = {key: arm for key, arm in peers.items() if key[0] != OWN_TERMS and among[key[0]] > 1}
+    for arm in [*chosen.values(), *(peers[key] for key in peers if key[0] == OWN_TERMS)]:
+        arm.seconds.clear()
+    take_turns(chosen, 1)
+    return peers, lacking
+
+
+def _near(peers: Mapping[Key, Arm]) -> dict[Key, Arm]:
+    """The fastest peer and those that come near it."""
+    fastest = min((arm.best for arm in peers.values()), default=math.nan)
+    return {key: arm for key, arm in peers.items() if arm.best < CLOSE * fastest}
+
+
+def race(arms: Mapping[Any, Arm], rounds: int, least: float, budget: float) -> None:
+    """Let arms take turns, `rounds` times, or `MORE` times where `budget` seconds hold these.
+
+    How many depends on the one time that each arm has by now, which does not count.
+    """
+    cost = 0.0
+    for arm in arms.values():
+        arm.repeats = max(1, math.ceil(least / arm.best))
+        cost += arm.repeats * arm.best
+        arm.seconds.clear()
+    take_turns(arms, max(rounds, MORE) if MORE * cost <= budget else rounds)
+
+
+def _limits(
+    work: Work, names: Sequence[str], model: TextModel, rows: Sequence[Row]
+) -> dict[str, Arm]:
+    """Plain passes of the model, by direction; where LIME is alone and its draws are counted, a
+    plain run of its different texts as well. Each has run once.
+    """
+    device, some = device_of(model.module), rows[:LIMIT_ROWS]
+    asked = [work.asked[name][1] for name in names]
+    encoded = model.encode([row.words for row in some])
+    arms = {
+        direction: Arm(partial(plain_passes, model, some, encoded, direction, LIMIT_BATCH), device)
+        for direction in sorted({kind[0] for one in asked for kind in passes(one)})
+    }
+    if asked == [ENGINE_LIME]:
+        n = int(ENGINE_LIME[LIME]["n_samples"])
+        drawn = sorted({ids for row in rows for ids in different_texts(model, row, n)[0]})
+        arms["texts"] = Arm(partial(plain_texts, model, drawn), device)
+    take_turns(arms, 1)
+    return arms
 
 
 def rows_of(rows: pd.DataFrame) -> list[Row]:
@@ -301,49 +388,68 @@ def rows_of(rows: pd.DataFrame) -> list[Row]:
     ]
 
 
-def _plain(model: TextModel, rows: Sequence[Row], direction: str) -> None:
-    some = rows[:LIMIT_ROWS]
-    plain_passes(model, some, model.encode([row.words for row in some]), direction)
-
-
-def _line(
-    work: Work,
-    key: tuple[str, str, str],
-    arms: Mapping[tuple[str, str, str], Arm],
-    limits: Mapping[str, Arm],
-    model: TextModel,
-    rows: Sequence[Row],
-) -> dict[str, Any]:
+def _timed(work: Work, key: Key, arm: Arm, model: TextModel, rows: Sequence[Row]) -> dict[str, Any]:
+    """What every arm has: its median time, and all its rounds in seconds, as they came."""
     equal, side, name = key
-    arm, lengths = arms[key], [len(one.ids) for one in model.encode([row.words for row in rows])]
-    line: dict[str, Any] = {
+    return {
         "work": work.name,
         "equal": equal,
         "side": side,
         "arm": name,
-        "tokens": np.mean(lengths),
-        "ms": arm.best / len(rows) * 1000,
-        "spread": arm.spread(),
+        "tokens": np.mean(_lengths(model, rows)),
+        "rounds": len(arm.seconds),
+        "ms": arm.median / len(rows) * 1000,
+        "spread": arm.spread() if len(arm.seconds) > 1 else np.nan,
+        "seconds": " ".join(f"{seconds:.4g}" for seconds in arm.seconds),
     }
-    others = {k: a for k, a in arms.items() if k[0] == equal and k[1] == "peer"}
-    if side == "peer" or not others:
+
+
+def _lengths(model: TextModel, rows: Sequence[Row]) -> list[int]:
+    return [len(one.ids) for one in model.encode([row.words for row in rows])]
+
+
+def _line(
+    work: Work,
+    key: Key,
+    arm: Arm,
+    raced: Mapping[Key, Arm],
+    peers: Mapping[Key, Arm],
+    limits: Mapping[str, Arm],
+    model: TextModel,
+    rows: Sequence[Row],
+) -> dict[str, Any]:
+    """The engine's line: beside its time the ratios against the fastest of the peers that raced,
+    and how far its answer is from every peer's.
+    """
+    line = _timed(work, key, arm, model, rows)
+    if not raced:
         return line
-    best = min(others.values(), key=lambda other: other.best)
-    scale = sum(lengths) / sum(lengths[:LIMIT_ROWS])
-    limit = scale * sum(
-        limits[kind[0]].best / PASSES[kind[0]] * n
-        for kind, n in passes(work.asked[name][1], arm.found).items()
+    best = min(raced.values(), key=lambda peer: peer.median)
+    lengths, needed = _lengths(model, rows), passes(work.asked[key[2]][1], arm.found)
+    scale = sum(lengths) / sum(lengths[:LIMIT_ROWS]) / LIMIT_BATCH
+    limit = scale * sum(np.array(limits[kind[0]].seconds) * n for kind, n in needed.items())
+    gaps = [disagreement(peer.found, arm.found) for peer in peers.values()]
+    texts = paired(limits["texts"].seconds, arm.seconds)["ratio"] if "texts" in limits else np.nan
+    return (
+        line
+        | paired(best.seconds, arm.seconds)
+        | paired(list(limit), arm.seconds, "of_limit", "limit")
+        | {
+            "of_texts": texts,
+            "passes": sum(needed.values()),
+            "products": share_of_products(arm.run),
+            "difference": max(gap[0] for gap in gaps),
+            "share_difference": max(gap[1] for gap in gaps),
+            "error": arm.found["error"].max() if "error" in arm.found else np.nan,
+            "largest_gap": _largest_gap(arm.found),
+        }
     )
-    gaps = [disagreement(other.found, arm.found) for other in others.values()]
-    return line | {
-        "ratio": best.best / arm.best,
-        "ratio_low": min(best.seconds) / max(arm.seconds),
-        "ratio_high": max(best.seconds) / min(arm.seconds),
-        "of_limit": limit / arm.best,
-        "difference": max(gap[0] for gap in gaps),
-        "share_difference": max(gap[1] for gap in gaps),
-        "error": arm.found["error"].max() if "error" in arm.found else np.nan,
-    }
+
+
+def _largest_gap(found: pd.DataFrame) -> float:
+    """Of Integrated Gradients: the completeness gap of a row by what is explained, at most."""
+    some = found[found["method"] == IG]
+    return float((some["delta"] / (some["scores"].map(sum) - some["delta"])).abs().max())
 
 
 def texts_of(rows: pd.DataFrame, model: TextModel, n_tokens: int) -> pd.DataFrame:
@@ -522,19 +628,22 @@ def main(arguments: Sequence[str] | None = None) -> pd.DataFrame:
     options = parser.parse_args(arguments)
     set_up(0, n_threads=1)
     model, rows = load_model(options)
-    index, rounds = options.scale == "full", options.rounds or (7 if options.scale == "full" else 3)
+    index, rounds = options.scale == "full", options.rounds or ROUNDS
     chosen = [work for work in WORKS if options.only in work.name and not options.no_works]
     if not chosen and not options.no_works:
         raise TouchstoneError(f"no work has {options.only!r} in its name; leave --only out")
+    budget = 0.0 if options.rounds else BUDGET
     store = Units("benchmarks", options.scale, "rivals")
-    about = {"models": options.models.name, "shape": options.shape, "rounds": rounds}
+    about = {"models": options.models.name, "shape": options.shape, "rounds": rounds, "races": True}
     keep = partial(_kept, store, about)
     folder = outputs_root() / "benchmarks" / options.scale
     parts = []
     for work in chosen:
         some = some_rows(rows, min(options.rows or len(rows), work.rows[index]))
         name = f"{work.name}-{options.shape}"
-        parts.append(keep(name, len(some), partial(measure, work, model, some, rounds)))
+        parts.append(
+            keep(name, len(some), partial(measure, work, model, some, rounds, budget=budget))
+        )
         parts[-1] = parts[-1].assign(shape=options.shape, scale=options.scale)
         shown = ["work", "arm", "equal", "rows", "ms", "ratio", "of_limit", "share_difference"]
         print(parts[-1].reindex(columns=shown).round(4).to_string(index=False), flush=True)

@@ -192,7 +192,8 @@ def show_table(table: "DataFrame", columns: Mapping[str, str], rows: int = 12) -
         shown[name] = shown[name].map({True: "yes", False: "no"})
     display(HTML(shown.to_html(index=False, border=0, na_rep="-")))
     if (left_out := len(table) - len(shown)) > 0:
-        print(f"{left_out} more rows are in the saved table.")
+        rows_are = "row is" if left_out == 1 else "rows are"
+        print(f"{left_out} more {rows_are} in the saved table.")
 
 
 def in_words(table: "DataFrame", names: Mapping[str, str], rows: int = 12) -> "DataFrame":

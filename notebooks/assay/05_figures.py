@@ -166,7 +166,8 @@ show_table(plotted.assign(truths=two[0] + " / " + two[1]), columns)
 # some dots even lie right of their triangles by chance. In our `cpu` run the deletions with padding and with the mask token
 # agree, and so do edits and deletion in reviews; *altered words* agrees with none of the others.
 #
-# The last line warns of too simple a lesson: in our `cpu` run two models rank the explainers as differently as two truths.
+# The last two lines warn of too simple a lesson: in our `cpu` run two models rank the explainers as differently as two
+# truths.
 #
 # ## Does each explanation depend on the model?
 #

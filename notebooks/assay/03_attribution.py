@@ -218,7 +218,8 @@ print(f"{len(copied)} explainers are copies of another")
 show_source(who.count_passes)
 price = study.passes()
 explained = explanations.groupby("explainer").size()
-price["explained"] = price["explainer"].map(explained).astype(int)
+price["explained"] = price["explainer"].map(explained)
+price = price.astype({"passes": int, "explained": int})
 heads = {"explainer": "explainer", "passes": "forward passes"}
 show_table(stage.table("cost", price), heads | {"explained": "texts explained"})
 
@@ -333,8 +334,8 @@ print(f"{len(twice[0])} asked twice, {len(spread)} answers of floors compared")
 # ## What could be wrong
 #
 # - **Fifty samples are few** for LIME and Kernel SHAP.
-# - **Padding stands for a missing word.** Integrated Gradients starts from a text of padding, and Occlusion and Kernel
-#   SHAP replace words by padding. A different replacement gives different numbers.
+# - **Padding stands for a missing word.** Integrated Gradients and DeepLift compare with a text of padding,
+#   and Occlusion and Kernel SHAP replace words by padding. A different replacement gives different numbers.
 # - **An explainer could learn from many texts.** We give it one at a time on purpose, because a reader also has one text.
 # - **An explainer that fails need not be bad.** It may be defined for some models only. Its result is then missing in stage 4.
 # - **The cheater is simple.** A cheater made from more of the right answer could satisfy more truths.

@@ -30,8 +30,8 @@
 #   *altered words*, *planted* and *cue*, and about 0 under *swap* and *noun*.
 # - **Under most truths another rule is stronger than the floor that we chose beforehand.** Compared with
 #   that rule, fewer explainers lead. [See the floors](../../outputs/reference/assay/cpu/04_metrics/floors.csv)
-# - **Explanations of another run fit nearly as well.** Only under *edit* is the own run's clearly better.
-#   [See the table](../../outputs/reference/assay/cpu/04_metrics/own_other.csv)
+# - **Explanations of another run fit nearly as well.** Compared in pairs, only under *edit* is the own run's clearly better.
+#   [See the comparisons](../../outputs/reference/assay/cpu/04_metrics/contrasts.csv)
 #
 # ## You will see
 #
@@ -224,7 +224,7 @@ figure, _ = plot_whole(cells, f"Run size {scale}: at most {n_texts} texts a trut
 plt.show()
 
 # %% [markdown]
-# The values of the explainers:
+# The values (a dash: refused):
 
 # %% tags=["nbval-ignore-output"]
 wide = cells[cells["role"] == "explainer"].pivot(
@@ -269,12 +269,12 @@ show_table(floors_shown[~is_oracle], shown)
 # | swap | Word counts, .60 | Log count ratio, .80 | Saliency, .94 |
 # | cue | Even, .50 | Random, .83 | Integrated Gradients and Occlusion, 1 |
 #
-# The dotted lines of the figure show four more such truths.
+# The figure's dotted lines show four more.
 #
 # Under *altered words* two floors have 1, so a good score shows nothing about the model. In mass
 # accuracy *First pronoun* has 1, although it marks a single word.
 #
-# The cheater with the marks has 1 under the three truths about the data, and little under those about the model.
+# The cheater with the marks has 1 under the truths about the data, and little under the others.
 #
 # **Padding is not the other form.** To the model, a padded text is sometimes like the other form, and sometimes like the
 # text itself (stage 2). Do explainers that use padding have lower scores under *swap* in the second case?
@@ -287,7 +287,7 @@ columns |= {"near": "padding is like the other form", "far": "like the text itse
 show_table(shown, columns)
 
 # %% [markdown]
-# Two of the four do. But twelve texts show little.
+# Two of the four do. But six texts in two runs show little.
 #
 # Under *cue*, a model may follow another noun. Then the score says only how plausible an explanation looks:
 
@@ -314,7 +314,7 @@ show_table(of_plants[~is_floor], columns | {"decoy": "share on the decoy"})
 #
 # ![A model of head, layer 2, layer 1, embeddings, 5 times. From left to right one more part, from the head down, is filled with random numbers, and the sentence is explained again. An explanation that does not change does not look at the model.](../../docs/schematics/randomisation.svg)
 #
-# First we replace all weights of the model by random numbers, in one step. An explanation that stays the same did not
+# First we replace all weights of the model by random numbers, as in the last column. An explanation that stays the same did not
 # depend on them (Adebayo et al. 2018). Random explanations would pass, too: it is only a *gate*, which rules out.
 
 # %%

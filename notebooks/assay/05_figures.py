@@ -158,12 +158,12 @@ plt.show()
 plotted = stage.table("agreement", plotted, digits=2)
 columns = {"truths": "two truths", "tau": "rank correlation", "low": "from"}
 two = plotted["truths"].str.split(" / ", expand=True).replace(SHORT_NAMES)
-columns |= {"high": "to", "ceiling": "ceiling"}
+columns |= {"high": "to", "ceiling": "triangle"}
 show_table(plotted.assign(truths=two[0] + " / " + two[1]), columns)
 
 # %% [markdown] tags=["slide"]
-# The title counts the pairs that differ. At run size `small` the triangles are low, because a half has only three texts;
-# some dots even lie right of their triangles by chance. In our `cpu` run the deletions with padding and with the mask token
+# The title counts the pairs of truths that differ. At run size `small` the triangles are low, because a half has at most
+# three texts; most dots even lie right of their triangles by chance. In our `cpu` run the deletions with padding and with the mask token
 # agree, and so do edits and deletion in reviews; *altered words* agrees with none of the others.
 #
 # The last two lines warn of too simple a lesson: in our `cpu` run two models rank the explainers as differently as two
@@ -184,11 +184,11 @@ show_table(gate, columns | {"passes": "passes"})
 #
 # ## What can we recommend?
 #
-# Each row of the table has a question about a model or its data, and the truth that tests it. A column names the family of
-# explainers that we recommend, if the test of stage 4 supports one, which is not possible at run size `small`.
+# Each row of the table has a question about a model or its data, and the truth that tests it. We would name a family of
+# explainers for it if the test of stage 4 supported one, which is not possible at run size `small`.
 # In our `cpu` run no family passes: under some truth each may be worse than the best other one.
 #
-# The last columns name the rule that never looks at the model and gets furthest. **If an explainer does not beat this
+# Two columns name the rule that never looks at the model and gets furthest. **If an explainer does not beat this
 # rule, its good score is no sign that it knows the model.**
 
 # %% tags=["slide"]

@@ -416,7 +416,7 @@ def test_cells_in_which_a_peer_does_as_well_are_counted(
     cells = bench.how_fast.cells_of(scaling)
     assert cells["ratio"].tolist() == [0.75, 1.05, 2.0]
     said = bench.how_fast.as_well(cells)
-    assert "faster in 1 of 3 cells (last table), in 0 of them by less than 10%." in said
+    assert "faster in 1 of 3 cells (second table), in 0 of them by less than 10%." in said
     assert "it is faster in 0 of 1." in said
     assert "In 1 cells more it takes less than 10% longer" in said
     table = bench.how_fast.where_faster(cells).split("\n")

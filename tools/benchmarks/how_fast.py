@@ -227,7 +227,7 @@ def as_well(cells: pd.DataFrame) -> str:
     near = faster & (cells["ratio"] > 1 / AS_WELL)
     return (
         f"- Over rows, tokens and the size of the model, a peer is faster in {faster.sum()} of "
-        f"{len(cells)} cells (last table), in {near.sum()} of them by less than "
+        f"{len(cells)} cells (second table), in {near.sum()} of them by less than "
         f"{AS_WELL - 1:.0%}. With more than {FEW} rows it is faster in "
         f"{(faster & ~is_few).sum()} of {(~is_few).sum()}. In {level.sum()} cells more it takes "
         f"less than {AS_WELL - 1:.0%} longer."

@@ -110,10 +110,10 @@ def plot_budgets(bought: pd.DataFrame, rule: float, score: str) -> plt.Figure:
             ax.plot(part["passes"], part["value"], marker=marker, color=colour, label=name)
         ax.axhline(rule, color="0.4", linestyle="--", label="word counts: no run of the model")
         passes = sorted(bought["passes"].unique())
-        ax.set(xscale="log", xlabel="runs of the model for one text", ylabel=score)
+        ax.set(xscale="log", xlabel="forward passes for one text", ylabel=score)
         ax.set_xticks(passes, [f"{n}" for n in passes])
         ax.minorticks_off()
         ax.legend(loc="center left", bbox_to_anchor=(1, 0.5))
-        finding = f"{reach} of {len(parts)} explainers reach word counts within {passes[-1]} runs"
+        finding = f"{reach} of {len(parts)} explainers reach word counts within {passes[-1]} passes"
         figure.suptitle(finding, fontsize=11, weight="bold")
     return figure

@@ -125,6 +125,8 @@ def little_tables(n: int, seed: int) -> dict[str, pd.DataFrame]:
     columns = ["model", "sentence", "target", "sentence_idx"]
     heard = [[*line, "sing" if label else "sings", "."] for line, label in numbers]
     tests = pd.DataFrame(planted, columns=["sentence", "target"])
+    edits = items[items["truth"] == "edit"]
+    mixed = [(row.item_id, [3], [*row.sentence[:3], "fine"]) for row in edits.itertuples()]
     return {
         "items": items,
         "altered": altered,
@@ -132,6 +134,7 @@ def little_tables(n: int, seed: int) -> dict[str, pd.DataFrame]:
         "train": pd.DataFrame(train, columns=columns),
         "corpus": pd.DataFrame({"sentence": heard * 20}),
         "planted": tests.assign(rule="single"),
+        "mixed": pd.DataFrame(mixed, columns=["item_id", "at", "sentence"]),
     }
 
 

@@ -326,7 +326,7 @@ in_words(five.reset_index(), human | {"normdiff": "NormDiff error"})
 # %% [markdown] tags=["exercise"]
 # ### 1 · By hand, from a table
 #
-# `errors` holds the mean error of every explainer of the encoder at scale `cpu`, by three measures. How many explainers have a larger L2 error than *Zero*, which always answers that nothing changes?
+# `errors` holds the mean error of five explainers of the encoder at scale `cpu`, by three measures. How many explainers have a larger L2 error than *Zero*, which always answers that nothing changes?
 
 # %% tags=["hole"]
 n_worse_than_zero = ...

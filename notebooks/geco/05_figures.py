@@ -116,9 +116,9 @@ print(len(tables), "tables,", len(tables["claims"]), "claims and printed numbers
 # absent or reversed. It is **undecided** where the data cannot tell. It was **not run** where its rows are missing, or the model classifies worse than
 # the rule *class of the first pronoun*.
 #
-# All verdicts are of scale `cpu`. At scale small, a cell for verdicts prints one line, and the link above it leads to
-# their table. Its column `ours` has our value, or the median if a claim has several comparisons. Panels are empty where
-# a model is not trained at scale small.
+# All verdicts are of scale `cpu`. At scale small, a cell for verdicts prints one line; the link above it leads to
+# their table. Its column `ours` has our value, less the number that the claim names, or the median of several
+# comparisons. Panels are empty where scale small trains no model.
 #
 # ## Figure 2b · Which method finds the changed words?
 #

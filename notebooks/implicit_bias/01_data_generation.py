@@ -766,7 +766,7 @@ check_number(
 # %% [markdown] tags=["exercise"]
 # ### 4 · Explain
 #
-# `options` repeats the filter with other rules. The last column is the *share of male pronouns* among the sentences that are kept. Step 3 raises this share. Is that an error of step 3? (In the run at scale `small` above the order is reversed, for we wrote those sentences.)
+# `options` repeats the filter with other rules. The last column is the *share of male pronouns* among the sentences that are kept. Step 3 raises this share. Is that an error of step 3? (In the notebook's run at scale `small` the order is reversed, for we wrote those sentences.)
 #
 # - `"a"` Yes, so it should be left out.
 # - `"b"` No. It selects sentences about persons whose gender the text leaves open, and in these captions they are more often called *he*.

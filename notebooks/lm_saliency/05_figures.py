@@ -149,7 +149,7 @@ stage.figure("examples", figure, formats)
 print(len(lines), "rows of", len(examples))
 
 # %% [markdown] tags=["slide"]
-# Look at the words that are not underlined: some are the darkest of their row. The plausibility test ignores them.
+# Look at the words that are not underlined: at scale `small` some are the darkest of their row. The plausibility test ignores them.
 # [examples.csv](../../outputs/reference/lm_saliency/cpu/04_metrics/examples.csv) has all lines of scale `cpu` with their
 # scores.
 #

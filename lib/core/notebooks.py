@@ -187,9 +187,7 @@ def show_table(table: "DataFrame", columns: Mapping[str, str], rows: int = 12) -
     from IPython.display import HTML, display  # here, so that a plan costs nobody the import
 
     shown = table[list(columns)].rename(columns=dict(columns)).rename_axis(columns=None).head(rows)
-    shown = shown.replace(METHODS)
-    for name in shown.select_dtypes(bool):
-        shown[name] = shown[name].map({True: "yes", False: "no"})
+    shown = _yes_or_no(shown.replace(METHODS))
     display(HTML(shown.to_html(index=False, border=0, na_rep="-")))
     if (left_out := len(table) - len(shown)) > 0:
         rows_are = "row is" if left_out == 1 else "rows are"
@@ -214,11 +212,16 @@ def in_words(table: "DataFrame", names: Mapping[str, str], rows: int = 12) -> "D
     shown = table[list(names)].head(rows).rename(columns=dict(names))
     first, *_ = names.values()
     shown = shown.set_index(first).rename_axis(index=None, columns=first)
-    for name in shown.select_dtypes(bool):
-        shown[name] = shown[name].map({True: "yes", False: "no"})
+    shown = _yes_or_no(shown)
     for name in shown.select_dtypes("float"):
         shown[name] = _alike(shown[name])
     return shown.astype(object).where(shown.notna(), "")
+
+
+def _yes_or_no(table: "DataFrame") -> "DataFrame":
+    """The table with words for what is true or not."""
+    truths = table.select_dtypes(bool)
+    return table.assign(**{name: truths[name].map({True: "yes", False: "no"}) for name in truths})
 
 
 def _alike(numbers: "Series") -> "Series":

@@ -40,6 +40,7 @@ from lib.core.errors import TouchstoneError
 from lib.core.files import write_atomic
 from lib.core.notebooks import (
     APPENDIX,
+    evened,
     find_notebooks,
     find_studies,
     read_notebook,
@@ -251,7 +252,7 @@ def preview(file: Path, study: str, words: Mapping[str, Any]) -> str:
         return f"{about}). It has no rows in this run."
     head = shown.head(MOST_FOLDED)
     lines = [[names[column] for column in head], ["---"] * head.shape[1]]
-    lines += [list(map(_cell, row)) for row in head.itertuples(index=False)]
+    lines += [list(map(_cell, row)) for row in evened(head).itertuples(index=False)]
     text = "\n".join("| " + " | ".join(line) + " |" for line in lines)
     if len(table) <= MOST_ROWS:
         return f"{about})\n\n{text}"
@@ -260,17 +261,15 @@ def preview(file: Path, study: str, words: Mapping[str, Any]) -> str:
 
 
 def _cell(value: object) -> str:
-    """A value as a reader writes it: three digits, no exponent, yes and no.
+    """A value as a cell of Markdown: nothing for a missing one, yes and no for what is true or not.
 
-    >>> [_cell(value) for value in (1152.4, 0.01234, 1.0, float("nan"), True, "a|b", 0.00001)]
-    ['1,152', '0.0123', '1', '', 'yes', 'a\\\\|b', '1e-05']
+    >>> [_cell(value) for value in (float("nan"), True, "a|b", 3)]
+    ['', 'yes', 'a\\\\|b', '3']
     """
     if isinstance(value, bool | np.bool_):
         return "yes" if value else "no"
-    if isinstance(value, float):
-        if pd.isna(value):
-            return ""
-        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    if isinstance(value, float) and pd.isna(value):
+        return ""
     return str(value).replace("|", "\\|").replace("\n", " ")
 
 

@@ -188,7 +188,7 @@ def assay_truths() -> Drawing:
     author = "the author that the taxi drivers like".split()
     soup, nurse = "cold soup , but a kind waiter .".split(), "The nurse lost [MASK] keys".split()
     in_data = [
-        ("mask", cat, [0, 1, 2], [], "these words differ between the forms"),
+        ("altered words", cat, [0, 1, 2], [], "these words differ between the forms"),
         ("planted", planted, [1, 4], [], "these words alone decide the label"),
         ("cue", author, [1], [], "the verb agrees with this noun"),
     ]

@@ -105,10 +105,10 @@ def parts_more() -> list[Part]:
     rooms = [str(path) for path in sorted((ROOT / "tests").iterdir()) if path.is_dir()]
     files = [str(f) for f in sorted((ROOT / "tests").glob("test_*.py"))]
     return [
-        Part("site and player", site),
+        *grouped("extras", [f for f in extras if f not in site], 2),  # they wait for other programs
         Part("paper's settings", files),
-        Part("extras", [f for f in extras if f not in site]),
         Part("rooms", [room for room in rooms if not room.endswith("more")]),
+        Part("site and player", site),
     ]
 
 

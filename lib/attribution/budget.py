@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from ..core.errors import TouchstoneError
-from ..models.text_model import device_of, length_buckets, padded_buckets
+from ..models.text_model import device_of, length_buckets, merged_buckets, padded_buckets
 
 _Made = TypeVar("_Made")
 # A CPU core is at nine tenths of its peak from 16 sentences of 22 tokens on; more costs memory.
@@ -60,12 +60,17 @@ class TokenBudget:
         return max(1, self.tokens // max(length, 1))
 
     def run(
-        self, lengths: Sequence[int], work: Callable[[list[int]], _Made], padded: bool = False
+        self,
+        lengths: Sequence[int],
+        work: Callable[[list[int]], _Made],
+        padded: bool = False,
+        freely: bool = False,
     ) -> Iterator[tuple[list[int], _Made]]:
         """The results of `work` on indices of sequences of one length, as many at a time as fit.
 
         Where padding is allowed (`padded`), of similar length, the longest last: a tenth of the
-        tokens may be padding, as far as that saves passes.
+        tokens may be padding, as far as that saves passes; or as many as cost less than the passes
+        that they save (`freely`).
 
         When memory runs out the budget is halved and the same indices are tried again. Raises
         TouchstoneError where a single sequence is too much. Such an error of a run inside `work`
@@ -73,7 +78,9 @@ class TokenBudget:
         halved where the inner one cannot be.
         """
         buckets = length_buckets(lengths)  # one for each length
-        if padded:
+        if freely:
+            buckets = merged_buckets(lengths, self.tokens, _PER_PASS)
+        elif padded:
             buckets = padded_buckets(lengths, self.tokens, _PADDING, _PER_PASS)
         for left in buckets:
             while left:

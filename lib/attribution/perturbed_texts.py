@@ -15,7 +15,12 @@ from torch import Tensor
 
 from ..core.errors import TouchstoneError
 from ..core.seeds import to_device
-from ..models.shortcuts import first_token_only, parameters_fixed, without_padding
+from ..models.shortcuts import (
+    first_token_only,
+    ignores_padding,
+    parameters_fixed,
+    without_padding,
+)
 from ..models.text_model import TextModel, device_of
 from .budget import TokenBudget
 from .regression import all_masks, fit_all, weighted_ridge
@@ -193,6 +198,8 @@ def sequence_logits(
         sequences: token ids, of any lengths.
         budget: how much may go through at once; None: a fresh one for the model's device.
     """
+    if not sequences:
+        return torch.zeros(0, len(model.classes))
     pad_id, device = model.tokenizer.pad_token_id, device_of(model.module)
     budget = budget or TokenBudget.for_module(model.module)
     asked = [ids or (pad_id,) for ids in sequences]
@@ -201,12 +208,19 @@ def sequence_logits(
     model.module.eval()
 
     def forward(part: list[int]) -> Tensor:
-        ids = to_device(torch.tensor([distinct[i] for i in part]), device)  # (batch, tokens)
-        return model.logits(model.embed(ids), torch.ones_like(ids))
+        longest = len(distinct[part[-1]])
+        if len(distinct[part[0]]) == longest:
+            ids = to_device(torch.tensor([distinct[i] for i in part]), device)  # (batch, tokens)
+            with without_padding(model):
+                return model.logits(model.embed(ids), torch.ones_like(ids))
+        padded = [distinct[i] + (pad_id,) * (longest - len(distinct[i])) for i in part]
+        mask = [[1] * len(distinct[i]) + [0] * (longest - len(distinct[i])) for i in part]
+        ids = to_device(torch.tensor(padded), device)
+        return model.logits(model.embed(ids), to_device(torch.tensor(mask), device))
 
-    with parameters_fixed(model.module), first_token_only(model), without_padding(model):
-        for part, logits in budget.run([len(ids) for ids in distinct], forward):
+    lengths = [len(ids) for ids in distinct]
+    freely = len(set(lengths)) > 1 and ignores_padding(model)
+    with parameters_fixed(model.module), first_token_only(model):
+        for part, logits in budget.run(lengths, forward, freely=freely):
             logits_of |= zip((distinct[i] for i in part), logits.cpu(), strict=True)
-    if not asked:
-        return torch.zeros(0, len(model.classes))
     return torch.stack([logits_of[ids] for ids in asked])

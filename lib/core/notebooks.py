@@ -177,7 +177,7 @@ def listed(files: Sequence[tuple[str, str, str]], at_most: int = 12) -> "DataFra
 
 def show_table(table: "DataFrame", columns: Mapping[str, str], rows: int = 12) -> None:
     """Display a table as a reader wants it: chosen columns under plain names, no index, few rows,
-    yes and no for what is true or not, methods by their names in words.
+    yes and no for what is true or not, methods by their names in words, even decimals.
 
     Args:
         table: any; the whole of it is saved elsewhere.
@@ -187,11 +187,12 @@ def show_table(table: "DataFrame", columns: Mapping[str, str], rows: int = 12) -
     from IPython.display import HTML, display  # here, so that a plan costs nobody the import
 
     shown = table[list(columns)].rename(columns=dict(columns)).rename_axis(columns=None).head(rows)
-    shown = _yes_or_no(shown.replace(METHODS))
-    display(HTML(shown.to_html(index=False, border=0, na_rep="-")))
+    shown = evened(_yes_or_no(shown.replace(METHODS)))
+    page = shown.to_html(index=False, border=0, na_rep="-")
     if (left_out := len(table) - len(shown)) > 0:
         rows_are = "row is" if left_out == 1 else "rows are"
-        print(f"{left_out} more {rows_are} in the saved table.")
+        page += f"\n<p>{left_out} more {rows_are} in the saved table.</p>"
+    display(HTML(page))
 
 
 def in_words(table: "DataFrame", names: Mapping[str, str], rows: int = 12) -> "DataFrame":
@@ -212,9 +213,7 @@ def in_words(table: "DataFrame", names: Mapping[str, str], rows: int = 12) -> "D
     shown = table[list(names)].head(rows).rename(columns=dict(names))
     first, *_ = names.values()
     shown = shown.set_index(first).rename_axis(index=None, columns=first)
-    shown = _yes_or_no(shown)
-    for name in shown.select_dtypes("float"):
-        shown[name] = _alike(shown[name])
+    shown = evened(_yes_or_no(shown))
     return shown.astype(object).where(shown.notna(), "")
 
 
@@ -224,22 +223,34 @@ def _yes_or_no(table: "DataFrame") -> "DataFrame":
     return table.assign(**{name: truths[name].map({True: "yes", False: "no"}) for name in truths})
 
 
+def evened(table: "DataFrame") -> "DataFrame":
+    """The table with each column's numbers as text of even decimals; no p value is called 0."""
+    floats = {name: _alike(column) for name, column in table.select_dtypes("float").items()}
+    for name in [name for name in floats if re.match(r"p(_|\b)", str(name))]:
+        tiny = (table[name] > 0) & (table[name] < 0.0005)
+        floats[name] = floats[name].mask(tiny, "< 0.001")
+    return table.assign(**floats)
+
+
 def _alike(numbers: "Series") -> "Series":
-    """Numbers as text with as many decimals each, four digits in all; missing ones stay.
+    """Numbers as text with as many decimals each, four digits in all; missing ones stay. Where all
+    are small, each has two digits.
 
     >>> import pandas as pd
-    >>> parts = [0.5, 0.945, -0.0001], [2.0, 50.0], [387.998]
+    >>> parts = [0.5, 0.945, -0.0001], [2.0, 50.0], [387.998], [1500.2], [0.00012, 0.0]
     >>> [_alike(pd.Series(part)).tolist() for part in parts]
-    [['0.500', '0.945', '0.000'], ['2', '50'], ['388.0']]
+    [['0.500', '0.945', '0.000'], ['2', '50'], ['388.0'], ['1,500'], ['0.00012', '0']]
     """
     known = numbers.dropna()
     largest = known.abs().max() if len(known) else 0
+    if 0 < largest < 0.005:
+        return numbers.map("{:.2g}".format).where(numbers.notna())
     most = next((n for n, limit in ((3, 10), (2, 100), (1, 1000)) if largest < limit), 0)
     digits = next(
         n for n in range(most + 1) if n == most or (known.round(3) == known.round(n)).all()
     )
     rounded = numbers.round(digits) + 0.0  # no signed zero
-    return rounded.map(f"{{:.{digits}f}}".format).where(numbers.notna())
+    return rounded.map(f"{{:,.{digits}f}}".format).where(numbers.notna())
 
 
 def _set_cell_ids(notebook: "NotebookNode") -> None:

@@ -120,11 +120,11 @@ def plot_form_difference(table: pd.DataFrame) -> Plotted:
     """Attribution in the female minus that in the male form (GECOBench, first version, Figure 7).
 
     Args:
-        table: dataset, scheme, method, words ("truth" for ground-truth words, "other"; further ones
+        table: dataset, scheme, method, words ("truth" for changed words, "other"; further ones
             are left out), difference, low, high, below_first_pronoun.
     """
     looks = {
-        "truth": ("ground-truth words", "D", COLOURS[2], -0.15),
+        "truth": ("changed words", "D", COLOURS[2], -0.15),
         "other": ("other words", "o", "0.55", 0.15),
     }
     table = table[table["words"].isin(list(looks))]
@@ -155,7 +155,7 @@ def plot_significance(table: pd.DataFrame, alpha: float = 0.05) -> Plotted:
 
     Args:
         table: dataset, scheme, method, difference, low, high, p_holm, below_first_pronoun; the rows
-            of ground-truth words.
+            of changed words.
         alpha: the level from which a p value is not significant.
     """
     models = table[table["scheme"] != NO_MODEL]
@@ -317,7 +317,7 @@ def plot_example(table: pd.DataFrame) -> Plotted:
             if column == 0:
                 ax.set_ylabel(method_label(methods[row]), rotation=0, ha="right", va="center")
         handles = [
-            Patch(facecolor=COLOURS[2], hatch="//", label="changed with the gender (ground truth)"),
+            Patch(facecolor=COLOURS[2], hatch="//", label="changed words (ground truth)"),
             Patch(facecolor="0.65", label="the same in all forms"),
         ]
         figure.legend(

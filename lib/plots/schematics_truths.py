@@ -330,7 +330,8 @@ def draw_truths(
         sheet.text(4, y + 13, title, weight="bold")
         y += 22
         for name, words, marked, gone, known in truths:
-            sheet.text(12, y + 13.5, name, weight="bold", color=SOFT)
+            for i, line in enumerate(name.split()):
+                sheet.text(12, y + 13.5 + 11 * i, line, weight="bold", color=SOFT)
             kept = dict.fromkeys(set(marked) - set(gone), PALE)
             sheet.words(78, y, words, set(marked) - set(gone), kept, gone)
             sheet.text(78, y + 31, known, SMALL, color=SOFT)

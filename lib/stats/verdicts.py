@@ -2,13 +2,14 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from ..core.codes import DATASETS, METHODS, SCHEMES, SIDES
 from ..core.notebooks import show_table
 from ..core.stage import Stage
-from .claims import VERDICTS, read_claims
+from .claims import VERDICTS, Claim, read_claims
 
 # The two that decide, the two that do not, and what this run could not ask.
 _ORDER = ("holds", "fails", "partly", "undecided", "not run")
@@ -31,7 +32,12 @@ assert set(_ORDER) == set(VERDICTS)
 
 
 def show_verdicts(
-    stage: Stage, claims: pd.DataFrame, registered: Path, name: str, *ids: str
+    stage: Stage,
+    claims: pd.DataFrame,
+    registered: Path,
+    name: str,
+    *ids: str,
+    less_target: bool = True,
 ) -> pd.DataFrame | None:
     """The verdicts on some claims with their reasons, saved as `verdict_<name>.csv`.
 
@@ -46,16 +52,18 @@ def show_verdicts(
         ids: the claims that are shown. If none is named, all are saved and those that were
             registered are shown; of single numbers that the paper prints, if there are any, one
             line gives the counts.
+        less_target: whether `ours` is less the number that a claim names, as `summarise` writes it.
 
     Returns:
         For display: the claim in words, the verdict, what the claim says of which quantity, what is
-        found here with its interval (of several comparisons: the median and the range), and the
-        reason; decided claims first.
+        found here, in the same units, with its interval (of several comparisons: the median and
+        the range), and the reason; decided claims first.
     """
     chosen = claims.set_index("id").loc[list(ids)].reset_index() if ids else claims
     rank = chosen["verdict"].map({verdict: i for i, verdict in enumerate(_ORDER)})
     chosen = chosen.assign(rank=rank).sort_values("rank", kind="stable").drop(columns="rank")
-    statements = {claim.id: _glossed(claim.statement) for claim in read_claims(registered)}
+    by_id = {claim.id: claim for claim in read_claims(registered)}
+    statements = {name: _glossed(claim.statement) for name, claim in by_id.items()}
     is_number = ~chosen["id"].isin(statements)
     if stage.is_practice:
         counted = _counted(claim=(~is_number).sum(), printed_number=is_number.sum())
@@ -65,21 +73,19 @@ def show_verdicts(
     if not ids and is_number.any():
         counts = chosen.loc[is_number, "verdict"].value_counts().reindex(_ORDER).dropna()
         told = ", ".join(f"{count:.0f} {verdict}" for verdict, count in counts.items())
-        print(f"{_counted(printed_number=is_number.sum())} in verdict_{name}.csv: {told}")
+        print(f"{_counted(printed_number=is_number.sum())} in verdict_{name}.csv: {_plural(told)}")
         chosen = chosen[~is_number]
-    of = chosen["quantity"].replace(_WORDS).str.replace("_", " ").map(_glossed)
-    of = of.where(chosen["id"].isin(statements), "") + " "
     shown = pd.DataFrame(
-        {
-            "claim": chosen["id"].map(statements).fillna(chosen["quantity"]),
-            "verdict": chosen["verdict"],
-            "it says": (of + chosen["paper"].fillna("").astype(str)).str.strip(),
-            "ours": [
-                _found(row.ours, row.low, row.high, _is_range(row.why))
-                for row in chosen.fillna({"why": ""}).itertuples()
-            ],
-            "why": [_ONE.sub(r"\1", why).strip("; ") for why in chosen["why"].fillna("")],
-        }
+        [
+            {
+                "claim": statements.get(row.id, row.quantity),
+                "verdict": row.verdict,
+                "it says": _said(row, by_id.get(row.id)),
+                "found here": _found(row, by_id.get(row.id) if less_target else None),
+                "why": _plural(_ONE.sub(r"\1", row.why)).strip("; "),
+            }
+            for row in chosen.fillna({"why": "", "paper": ""}).itertuples()
+        ]
     )
     return shown.reset_index(drop=True)
 
@@ -109,18 +115,41 @@ def _is_range(why: str) -> bool:
     return int(counted[1]) - int(left_out[1] if left_out else 0) > 1
 
 
-def _found(estimate: float, low: float, high: float, is_range: bool) -> str:
-    """What is found, with three decimals.
+def _said(row: Any, claim: Claim | None) -> str:
+    """What a claim says of which quantity; of a number that the paper prints, the number."""
+    if claim is None:
+        return str(row.paper)
+    of = _glossed(str(_WORDS.get(row.quantity, row.quantity)).replace("_", " "))
+    differs = claim.right and not re.search(r"differ|minus| - |change", of)
+    return f"{'difference in ' if differs else ''}{of} {row.paper}"
 
-    >>> _found(0.12345, -0.00049, 0.2, True), _found(0.5, float("nan"), float("nan"), False)
-    ('0.123 (range 0.000 to 0.200)', '0.500')
+
+def _found(row: Any, claim: Claim | None) -> str:
+    """What is found, in the units of the claim: three decimals, none of a count.
+
+    Args:
+        row: of claims.csv.
+        claim: if its one value or median is less the number that it names, that is added again.
     """
-    if pd.isna(estimate):
+    if pd.isna(row.ours):
         return ""
-    numbers = [f"{round(x, 3) + 0.0:.3f}" for x in (estimate, low, high)]
-    if pd.isna(low):
-        return numbers[0]
-    return f"{numbers[0]} ({'range ' if is_range else ''}{numbers[1]} to {numbers[2]})"
+    is_less = claim is not None and row.why.startswith("of ")
+    added = claim.target if claim is not None and is_less else 0.0
+    numbers = [round(x + added, 3) + 0.0 for x in (row.ours, row.low, row.high)]
+    is_count = numbers[0] > 1 and all(pd.isna(x) or x == round(x) for x in numbers)
+    found, low, high = (f"{x:.0f}" if is_count else f"{x:.3f}" for x in numbers)
+    if pd.isna(row.low):
+        return found
+    return f"{found} ({'range ' if _is_range(row.why) else ''}{low} to {high})"
+
+
+def _plural(counts: str) -> str:
+    """Counted verdicts with the verb that goes with the count.
+
+    >>> _plural("of 12 comparisons 10 holds, 1 fails, 1 undecided")
+    'of 12 comparisons 10 hold, 1 fails, 1 undecided'
+    """
+    return re.sub(r"\b(\d+) (hold|fail)s\b", lambda n: n[0][: -1 if n[1] != "1" else None], counts)
 
 
 def _glossed(statement: str) -> str:
@@ -139,9 +168,14 @@ def _glossed(statement: str) -> str:
 
 
 def tell_verdicts(
-    stage: Stage, claims: pd.DataFrame, registered: Path, name: str, *ids: str
+    stage: Stage,
+    claims: pd.DataFrame,
+    registered: Path,
+    name: str,
+    *ids: str,
+    less_target: bool = True,
 ) -> None:
     """`show_verdicts`, displayed: at most twelve rows, and a line that counts the others."""
-    table = show_verdicts(stage, claims, registered, name, *ids)
+    table = show_verdicts(stage, claims, registered, name, *ids, less_target=less_target)
     if table is not None:
         show_table(table, dict(zip(table, table)))

@@ -45,7 +45,7 @@
 # | in (from 01) | out (in this stage's folder) | holds |
 # |---|---|---|
 # | `train`, `corpus`, `planted` (`.parquet`) | `models/` | the trained weights |
-# | `items`, `altered`, `forms` (`.parquet`) | `truths.parquet` | the items, with the right answer for each word |
+# | `items`, `altered`, `forms` (`.parquet`) | `truths`, `second_models` (`.parquet`) | the items, with the right answer for each word |
 # | | `accuracy`, `rules`, `told`, `padding`, `two_trainings` (`.csv`), two figures | summaries |
 # | | `asked.csv` | the items as text, for [explainers from outside](../../CONTRIBUTING.md#a-submission-to-the-board) |
 #
@@ -92,10 +92,12 @@ epochs = {
     "reviews": 4,
     "pronoun": 3,
 }  # passes over the texts
+lstm_epochs = {"gender": 8}  # tasks that an LSTM learns, too, and its passes
 lr = {
     "classifier": 0.0005,
     "pronoun": 0.0005,
     "one layer": 0.01,
+    "recurrent": 0.005,
 }  # highest learning rate, by kind of model
 batch_size = 16  # texts per step
 language_model = ""  # a causal model, folder or hub id; empty: an LSTM trained here
@@ -319,7 +321,20 @@ show_table(plotted.replace(SHORT_NAMES), columns)
 #
 # Both runs begin with the same pretrained weights, so other models may agree less than these.
 #
-# ## 6 · Controls
+# ## 6 · The same task, another kind of model
+#
+# Stage 4 asks whether explainers change their order more with the truth than with the model. Two runs of one encoder are
+# too much alike for that. So an LSTM that reads forwards and backwards learns the same task from the same texts. It takes
+# only the table of word vectors from the encoder.
+
+# %%
+second = [study.answers(*one) for one in study.second_models()]
+second = pd.concat([truths.head(0), *second], ignore_index=True)
+for name, run in study.second_models():
+    print(f"{name}, run {run + 1}: accuracy {study.accuracy(name, run):.2f}")
+
+# %% [markdown] tags=["slide"]
+# ## 7 · Controls
 #
 # Three facts are known in advance. Shapley values sum to the whole change, so the effects of all swapped words sum to
 # the difference between the scores of the two forms. A model without positions does not learn *order*. A model that is
@@ -362,6 +377,7 @@ print(f"sums of {n_sums} swaps, {len(blind)} blind models, {has_weights:d} read 
 # %%
 kept = truths.drop(columns=["size", "other"])
 save_parquet(kept, stage.path("truths.parquet"))
+save_parquet(second[kept.columns], stage.path("second_models.parquet"))
 _ = stage.table("asked", items_to_answer(truths))
 _ = stage.close(globals())
 

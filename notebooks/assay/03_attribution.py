@@ -110,7 +110,7 @@ set_up(seed, n_threads)
 study = Asking(stage, Units("assay", scale, "03_attribution", reuse_units), globals())
 truths, asked = study.truths, study.asked
 names = [*explainers, *who.FLOORS]
-n_models = truths["model"].nunique()
+n_models = asked["model"].nunique()
 print(f"{len(asked)} texts of {n_models} models, {len(names)} asked about each")
 
 # %% [markdown] tags=["slide"]
@@ -180,10 +180,14 @@ show_source(who.nearest)
 
 # %%
 show_source(who.ask_each)
-found = [study.explained(*model) for model in progress(study.models(), "models")]
+places = [*study.models(), *study.second_models()]
+found = [study.explained(*model) for model in progress(places, "models")]
 found = pd.concat(found, ignore_index=True)
 refused = found[found["why"] != ""]
-explanations = found[found["why"] == ""].drop(columns="why").reset_index(drop=True)
+answered = found[found["why"] == ""].drop(columns="why")
+is_second = answered["model"].isin({name for name, _ in study.second_models()})
+explanations = answered[~is_second].reset_index(drop=True)
+second = answered[is_second]
 print(f"{len(explanations)} explanations, {len(refused)} refusals")
 
 # %% [markdown]
@@ -286,7 +290,7 @@ by_name = {
 
 
 def likeness(left, right):
-    """The mean Spearman correlation over the texts that both explain; NaN is left out."""
+    """The mean Spearman correlation over texts that both explain, without NaN."""
     both = by_name[left].index.intersection(by_name[right].index)
     each = [
         rank_correlation(by_name[left][text], by_name[right][text]) for text in both
@@ -304,7 +308,7 @@ plt.show()
 _ = stage.table("agreement", agreement.rename_axis("explainer").reset_index())
 
 # %% [markdown]
-# Saliency and Gradient norm agree almost completely, and Attention rollout agrees with both. InputXGradient agrees with
+# Saliency and Gradient norm agree almost completely, and Attention rollout agrees with both. Input x Gradient agrees with
 # DeepLift. Five others agree in part: Integrated Gradients, AttnLRP (which passes the score back through the model,
 # layer by layer), Occlusion, LIME and Kernel SHAP. Agreement does not show that either explainer is right.
 #
@@ -351,6 +355,7 @@ print(f"{len(twice[0])} asked twice, {len(spread)} answers of floors compared")
 # %%
 for name, table in (
     ("explanations", merged),
+    ("second_models", second[~second["explainer"].isin(list(copies))]),
     ("budgets", budgeted),
     ("redrawn", redrawn[~redrawn["explainer"].isin(list(copies))]),
 ):
@@ -471,7 +476,7 @@ check_function(
 # %% [markdown] tags=["exercise"]
 # ### 4 · Predict
 #
-# `likeness` holds the mean rank correlation between the scores of any two explainers, over all texts. Before you look: which pair is more alike, *Saliency* and *Gradient norm*, or *Saliency* and *InputXGradient*? Write the larger of the two correlations. All three look at one and the same gradient; InputXGradient multiplies it by the word's embedding.
+# `likeness` holds the mean rank correlation between the scores of any two explainers, over all texts. Before you look: which pair is more alike, *Saliency* and *Gradient norm*, or *Saliency* and *Input x Gradient*? Write the larger of the two correlations. All three look at one and the same gradient; Input x Gradient (in the table `InputXGradient`) multiplies it by the word's embedding.
 
 # %% tags=["hole"]
 more_alike = ...  # "Gradient norm" or "InputXGradient"

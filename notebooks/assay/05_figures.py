@@ -73,7 +73,14 @@ from lib.core.notebooks import show_table
 from lib.core.paths import material
 from lib.core.stage import open_stage
 from lib.stats import tell_verdicts
-from lib.studies.assay.figures import PANELS, SHORT_NAMES, plot_agreement, plot_whole
+from lib.studies.assay import standing
+from lib.studies.assay.figures import (
+    PANELS,
+    SHORT_NAMES,
+    name_pair,
+    plot_agreement,
+    plot_whole,
+)
 
 # %% [markdown]
 # ## Settings
@@ -100,7 +107,7 @@ print(f"{len(tables['cells'])} cells, {len(truths)} truths")
 # %% [markdown] tags=["slide"]
 # ## Every explainer under every truth
 #
-# ![The truths of the assay. mask: these words differ between the forms. planted: these words alone decide the label. cue: the verb agrees with this noun. swap: what a swap to another form does to the answer. edit: what becomes of the answer without these words. noun: what other nouns here do to the answer. deletion: how fast the answer falls when words go.](../../docs/schematics/assay_truths.svg)
+# ![The truths of the assay. altered words: these words differ between the forms. planted: these words alone decide the label. cue: the verb agrees with this noun. swap: what a swap to another form does to the answer. edit: what becomes of the answer without these words. noun: what other nouns here do to the answer. deletion: how fast the answer falls when words go.](../../docs/schematics/assay_truths.svg)
 #
 # **How to read the figure.** Each row is an explainer, each column a truth. Further right is better, and the black line is
 # the best possible score.
@@ -148,8 +155,9 @@ show_table(grid, shown | {"mask": "altered words"})
 # **How to read the figure.** Each dot compares two truths. At 1 they put the explainers in the same order; at 0 the
 # orders have nothing in common. The blue line is the interval for these explainers, the wide grey one for any explainers
 # of their kind. The triangle shows how well a truth agrees with itself, if we split its items into halves. For two truths
-# we draw the lower of their two triangles. The truths differ clearly if their blue line ends left of it. The last two
-# lines compare two models under one truth: an encoder and one attention layer, and the models of gender and of reviews.
+# we draw the lower of their two triangles. The truths differ clearly if their blue line ends left of it. The last
+# lines compare two models under one truth: an encoder and a single attention layer, the models of gender and of reviews,
+# an encoder and an LSTM.
 
 # %% tags=["nbval-ignore-output", "slide"]
 figure, plotted = plot_agreement(tables["agreement"])
@@ -157,16 +165,16 @@ stage.figure("agreement", figure, formats)
 plt.show()
 plotted = stage.table("agreement", plotted, digits=2)
 columns = {"truths": "two truths", "tau": "rank correlation", "low": "from"}
-two = plotted["truths"].str.split(" / ", expand=True).replace(SHORT_NAMES)
+two = [name_pair(*pair.split(" / ")) for pair in plotted["truths"]]
 columns |= {"high": "to", "ceiling": "triangle"}
-show_table(plotted.assign(truths=two[0] + " / " + two[1]), columns)
+show_table(plotted.assign(truths=two), columns)
 
 # %% [markdown] tags=["slide"]
 # The title counts the pairs of truths that differ. At run size `small` the triangles are low, because a half has at most
 # three texts; most dots even lie right of their triangles by chance. In our `cpu` run the deletions with padding and with the mask token
 # agree, and so do edits and deletion in reviews; *altered words* agrees with none of the others.
 #
-# The last two lines warn of too simple a lesson: in our `cpu` run two models rank the explainers as differently as two
+# The last lines warn of too simple a lesson: in our `cpu` run two models rank the explainers as differently as two
 # truths.
 #
 # ## Does each explanation depend on the model?
@@ -207,13 +215,8 @@ good = tables["recommended"].query("recommended and not @stage.is_practice")
 use = dict.fromkeys(truths, "undecided")
 for row in good.itertuples():
     use |= dict.fromkeys(row.better_on.split("; "), row.family)
-ranked = tables["cells"].query("not by_identity").dropna(subset="raw")
-ranked = ranked.sort_values("raw", kind="stable")
-best = {
-    role: part.groupby("truth").tail(1).set_index("truth")
-    for role, part in ranked.groupby("role")
-}
-rule, explainer = best["floor"], best["explainer"]
+rule = standing.leaders(tables["cells"].query("role == 'floor'"))
+explainer = standing.leaders(tables["cells"].query("role == 'explainer'"))
 advice = pd.DataFrame(
     {
         "to know": [questions[truth] for truth in truths],

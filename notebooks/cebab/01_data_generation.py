@@ -366,7 +366,7 @@ with plt.rc_context(STYLE):
             xlim=(0, None),
             xlabel="effect of Negative to Positive, in stars",
         )
-    axes[0].invert_yaxis()
+    axes[0].set_ylim(3.5, -0.5)
     figure.suptitle("Where aspects go together, a difference of means is too large")
     figure.legend(
         *axes[0].get_legend_handles_labels(),
@@ -663,9 +663,11 @@ readings = pd.concat(
     [readings_of(name) for name in data], ignore_index=True
 ).sort_values("gap", kind="stable", ignore_index=True)
 in_words(
-    stage.table("readings", readings),
+    stage.table("readings", readings).assign(
+        kinds=lambda t: t["kinds"].str.replace(" ", ", ")
+    ),
     {"label": "labels of", "kinds": "kinds", "rated": "both have stars"}
-    | {"times": "counted", "pairs": "pairs", "gap": "gap", "dataset": "data set"},
+    | {"times": "times counted", "pairs": "pairs", "gap": "gap", "dataset": "data set"},
     rows=5,
 )
 
@@ -739,7 +741,7 @@ assert sum(n_originals.values()) < 400 or largest < 0.15, (
 )
 control = control.round(2).T.unstack().rename_axis("aspect").reset_index()
 control.columns = [" ".join(name).strip() for name in control]
-in_words(control, {name: name for name in control})
+in_words(control, {n: n.replace("std", "standard deviation") for n in control})
 
 # %% [markdown]
 # The means are near zero in both worlds. So the errors of section 4 come from the data, not from the arithmetic.

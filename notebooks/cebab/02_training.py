@@ -437,6 +437,8 @@ looks = {
     "Bag of words": ("s", "none"),
     "The world's reader": ("^", COLOURS[2]),
 }
+roles = {name: f"{name} (floor)" for name in ("Most frequent", "Bag of words")}
+roles["The world's reader"] = "The world's reader (ceiling)"
 
 
 def best_of(part):
@@ -463,12 +465,12 @@ with plt.rc_context(STYLE):
             ax.plot(row["accuracy"], i, mark, markerfacecolor=face, color="0.2")
         ax.set(
             yticks=range(len(part)),
-            yticklabels=part["model"],
+            yticklabels=part["model"].replace(roles),
             title=f"{name}: {best_of(part)}",
-            xlabel="accuracy on test texts",
+            xlabel="test accuracy, 95 % interval",
             xlim=(0, 1),
         )
-    axes[0, 0].invert_yaxis()
+    axes[0, 0].set_ylim(len(part) - 0.5, -0.5)
 stage.figure("accuracy", figure)
 _ = stage.table("figure", accuracy[[*by, "accuracy", "low", "high"]])
 

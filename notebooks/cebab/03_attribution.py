@@ -591,7 +591,8 @@ with plt.rc_context(STYLE):
         figsize=(4.8, 0.17 * len(shown) + 0.8), layout="constrained"
     )
     ax.axvline(actual, color=COLOURS[2], label="what the model does")
-    ax.plot(shown["stars"], range(len(shown)), "o", color=COLOURS[0])
+    looks = {"color": COLOURS[0], "label": "what an explainer says"}
+    ax.plot(shown["stars"], range(len(shown)), "o", **looks)
     ax.set(
         yticks=range(len(shown)),
         yticklabels=shown["explainer"],

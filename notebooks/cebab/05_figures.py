@@ -96,7 +96,7 @@ verdicts = partial(tell_verdicts, stage, ours, registered)
 print(", ".join(f"{name} {len(table)}" for name, table in tables.items()))
 
 # %% [markdown] tags=["slide"]
-# Lower errors are better everywhere. There are three measures ([stage 4](04_metrics.ipynb) defines them). **L2** compares the whole effect on the class probabilities, the **cosine** only
+# Lower errors are better everywhere. The verdicts call an explainer's mean error *ICaCE-Error*. There are three measures ([stage 4](04_metrics.ipynb) defines them). **L2** compares the whole effect on the class probabilities, the **cosine** only
 # its direction, and **normdiff** only its size.
 #
 # ![Two arrows from one point, the true effect and an estimate, and three errors: L2 is the distance of their tips, the cosine error looks at the angle alone, and Normdiff at the lengths.](../../docs/schematics/errors_of_an_effect.svg)
@@ -149,8 +149,8 @@ verdicts(
 )
 
 # %% [markdown] tags=["slide"]
-# A verdict is *holds*, *partly*, *fails*, *undecided* or *not run*. *Fails* means that the effect is shown to be absent or reversed. If a claim rests on several comparisons, *partly* means that some of them hold. Its
-# row in [the table](../../outputs/reference/cebab/cpu/05_figures/verdict_figure_2.csv) then has their median (`ours`), the smallest (`low`) and the largest (`high`). A claim about *most* comparisons holds if more than half of them do.
+# A verdict is *holds*, *partly*, *fails*, *undecided* or *not run*. *Fails* means that the effect is shown to be absent or reversed. If a claim rests on several comparisons, *partly* means that some of them hold.
+# *Found here* is our value with its interval, or the median of several comparisons with their range. (In [the CSV](../../outputs/reference/cebab/cpu/05_figures/verdict_figure_2.csv), `ours` of comparisons is less the number that the claim names.) A claim about *most* comparisons holds if more than half of them do.
 #
 # Approx answers with one randomly chosen text. What is peculiar to this text adds more error than its knowledge of the concept removes. The mean over all matching texts does not have this problem. The paper's own code contains no Approx,
 # and the leaderboard in its repository has S-Learner ahead of Approx by L2.
@@ -280,7 +280,9 @@ in_words(
 
 # %%
 effects = stage.table("three_effects", tables["three_effects"])
-print(f"{len(effects)} effects, of {effects['who'].nunique()} who say or feel them")
+if len(effects):
+    n_explainers = effects["who"].nunique() - 2  # without the world and the model
+    print(f"{len(effects)} means: the world, the model and {n_explainers} explainers")
 
 # %% [markdown]
 # [The table](../../outputs/reference/cebab/small/05_figures/three_effects.csv) has all of them in stars. CONEXP compares reviews that praise an aspect with reviews that criticise it. Where aspects go together, it gives one of them credit for all.

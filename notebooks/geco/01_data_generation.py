@@ -213,16 +213,24 @@ asked = {
 candidates, lost, counts = filters.apply_filters(
     dict(zip(summaries["sentence_id"], docs, strict=True)), asked
 )
-show_table(counts, {"step": "filter", "sentences": "sentences left"})
+show_table(
+    counts.replace({"sentences": "(all sentences)"}),
+    {"step": "filter", "sentences": "sentences left"},
+)
 
 # %% [markdown]
 # *Third person singular* and *fewer than 30 tokens* remove most. Here is the first sentence that each filter removed:
 
 # %%
 texts = summaries.set_index("sentence_id")["sentence"]
-for name in asked:
-    key = next((key for key in lost if lost[key] == name), None)
-    print(f"{name:>22}: {texts[key][:60] if key else '(none)'}")
+removed = {name: [key for key in lost if lost[key] == name] for name in asked}
+removed = pd.DataFrame(
+    [
+        {"filter": name, "sentence": texts[keys[0]] if keys else "(none)"}
+        for name, keys in removed.items()
+    ]
+)
+show_table(removed, {"filter": "filter", "sentence": "first sentence removed"})
 
 # %% [markdown] tags=["slide"]
 # *Bertha has died* does have a subject, but the parser takes a later verb for the root. Such errors lose a sentence. They hardly let

@@ -505,7 +505,9 @@ found = attribution.explain(model, short_example, "LIME", few, seed=seed)
 assert np.allclose(found["scores"][0], by_lime, 1e-4, 1e-5)
 both = pd.DataFrame({"word": short, "lime": by_lime, "ours": found["scores"][0]})
 both = stage.table("lime", both).replace(0.0, 0.0)  # no "-0.000"
-notebooks.show_table(both, dict(zip(both, both)))
+notebooks.show_table(
+    both, {"word": "word", "lime": "the package lime", "ours": "our LIME"}
+)
 
 # %% [markdown]
 # ## 7 · The full run

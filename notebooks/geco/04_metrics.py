@@ -355,7 +355,8 @@ compared = ["First pronoun", "Integrated Gradients"]
 two = mass.query("rows == @rows and method in @compared")
 columns = [*by, "truth", "share", "MA", "MA_chance_normalised", "recall"]
 _ = stage.table("truths_compared", two[columns])
-plots.method_grid(main, "MA", "D_S")
+grid = plots.method_grid(main, "MA", "D_S")
+grid.map(lambda value: value if isinstance(value, str) else f"{value:.2f}")
 
 # %% [markdown] tags=["slide"]
 # No method is above *First pronoun*. The *Pattern Variant* knows only which words go with which class. The paper takes
@@ -424,7 +425,8 @@ notebooks.show_table(
 placed = summaries.possible_places(pairs, summaries.trained_only(main))
 places = stage.table("ranking", placed)
 best, worst = places["best_place"].astype(str), places["worst_place"].astype(str)
-plots.method_grid(places.assign(place=best + " to " + worst), "place", "D_S")
+place = best.where(best == worst, best + " to " + worst)
+plots.method_grid(places.assign(place=place), "place", "D_S")
 
 # %% [markdown]
 # Any method could take any place, so we claim no order.

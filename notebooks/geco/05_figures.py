@@ -34,8 +34,6 @@
 #
 # This is scale `cpu`: the published GECO, and a small BERT in place of bert-base. Its figures and verdicts are on
 # [the results page](../../outputs/reference/geco/cpu/05_figures.ipynb).
-#
-# This notebook only draws tables of earlier ones.
 
 # %% [markdown] tags=["slide"]
 # ## You will see
@@ -114,11 +112,11 @@ print(len(tables), "tables,", len(tables["claims"]), "claims and printed numbers
 # %% [markdown] tags=["slide"]
 # A claim **holds** where the effect is shown, and **partly** where only some of its comparisons show it. It **fails** where the effect is shown to be
 # absent or reversed. It is **undecided** where the data cannot tell. It was **not run** where its rows are missing, or the model classifies worse than
-# the rule *class of the first pronoun*.
+# the first-pronoun rule.
 #
 # All verdicts are of scale `cpu`. At scale small, a cell for verdicts prints one line; the link above it leads to
-# their table. Its column `ours` has our value, less the number that the claim names, or the median of several
-# comparisons. Panels are empty where scale small trains no model.
+# their table. *Found here* is our value, or the median of several comparisons. (In the CSV, `ours` of comparisons is
+# less the number that the claim names.) Panels are empty where scale small trains no model.
 #
 # ## Figure 2b · Which method finds the changed words?
 #
@@ -128,7 +126,7 @@ print(len(tables), "tables,", len(tables["claims"]), "claims and printed numbers
 #
 # **Claims** (section 4 of the paper, first question). Integrated Gradients beats all other methods on every BERT model
 # and both data sets. With LIME and Gradient SHAP it forms the top three. No method reaches the Pattern Variant. On one
-# attention layer (OLA), trained from scratch, every method scores higher than on BERT, and Input x Gradient comes close
+# attention layer (OLA), every method scores higher than on BERT, and Input x Gradient comes close
 # to the Pattern Variant.
 #
 # **How to read the figure.** A mark is the share of attribution on changed words, with its 95 % interval over base sentences and
@@ -141,12 +139,13 @@ stage.figure("figure_2b", figure, formats)
 _ = stage.table("figure_2b", plotted)
 
 # %% [markdown]
-# The best and the worst possible place of each method on *subject only*:
+# The best and the worst possible place of each method on *subject only* (empty: not run):
 
 # %% tags=["nbval-ignore-output"]
 places = stage.table("figure_2b_places", tables["ranking"])
 best, worst = places["best_place"].astype(str), places["worst_place"].astype(str)
-plots.method_grid(places.assign(place=best + " to " + worst), "place", "D_S")
+place = best.where(best == worst, best + " to " + worst)
+plots.method_grid(places.assign(place=place), "place", "D_S")
 
 # %% [markdown]
 # If every method of a column can have every place, no order is established. [The verdicts](../../outputs/reference/geco/cpu/05_figures/verdict_figure_2b.csv):
@@ -173,16 +172,15 @@ judge(
 )
 
 # %% [markdown] tags=["slide"]
-# **Why.** *Integrated Gradients is best* is undecided<!-- geco/cpu/04_metrics/claims[id=integrated_gradients_best].verdict -->, because it explains one fine-tuning run of each BERT. The top three are
+# **Why.** *Integrated Gradients is best* is undecided<!-- geco/cpu/04_metrics/claims[id=integrated_gradients_best].verdict -->, because it was applied to one fine-tuning run of each BERT. The top three are
 # undecided<!-- geco/cpu/04_metrics/claims[id=three_best].verdict -->, too. *No method reaches the Pattern Variant* holds partly<!-- geco/cpu/04_metrics/claims[id=pattern_variant_unreached].verdict -->, as does *OLA beats BERT*.
 # Two claims are ours. *A method finds more than First pronoun* fails<!-- geco/cpu/04_metrics/claims[id=beyond_the_first_pronoun].verdict -->. The other
 # holds partly<!-- geco/cpu/04_metrics/claims[id=datasets_differ_beyond_base_rate].verdict -->: mass accuracy is higher for *all gendered words* (D_A) than for *subject only* (D_S), even after a correction for
-# noise, which scores higher on D_A.
+# noise.
 #
 # ## Figure 2a · Does training the embeddings improve explanations?
 #
-# **Claim** (section 4, second question). Compared with the zero-shot model, explanations improve most where the embeddings are trained: *head + new embeddings* (CE), *head + embeddings* (CEf). The paper concludes that
-# embeddings hold much of the bias.
+# **Claim** (section 4, second question). Compared with the zero-shot model, explanations improve most where the embeddings are trained: *head + new embeddings* (CE), *head + embeddings* (CEf).
 #
 # **How to read the figure.** *Relative mass accuracy* divides by the mass accuracy of the zero-shot model on the same
 # row. A mark is the median over rows. At 1, training changed nothing. The short strokes are floors: a rule's mass
@@ -210,8 +208,7 @@ judge("figure_2a", "trained_embeddings_improve", "embeddings_matter_most")
 # **Claim** (section 4 and appendix). Pronouns correlate most with the class, in both data sets.
 #
 # **How to read the figure.** The bars are Pearson correlations between the tf-idf weight of a word (its frequency in the row, lower for words in many rows) and "this
-# row is of the class". The ten largest are shown, in small letters. In the published texts *they trie* stands for *they try*, which is an error, and *Dona Quixote* is the female
-# form of *Don Quixote*.
+# row is of the class". The ten largest are shown, in small letters. In the published texts, *trie* is an error for *try*, and *dona* comes from *Dona Quixote*.
 
 # %% tags=["slide"]
 figure, plotted = plots.plot_correlation(
@@ -221,7 +218,7 @@ stage.figure("figure_3", figure, formats)
 _ = stage.table("figure_3", plotted)
 
 # %% [markdown]
-# [The verdict](../../outputs/reference/geco/cpu/05_figures/verdict_figure_3.csv):
+# [The verdict](../../outputs/reference/geco/cpu/05_figures/verdict_figure_3.csv), where *found here* is the share of top words that are pronouns:
 
 # %%
 judge("figure_3", "tfidf_top_words")
@@ -278,8 +275,7 @@ judge(
 #
 # **Claim** (section 4). In the paper's example many methods put most of the importance on *she*, and every word gets some.
 #
-# **How to read the figure.** Each row of panels is a method, each column a model. The last column has the floors, named on the right. A bar is the share of a word,
-# green and hatched if the word changes with the form.
+# **How to read the figure.** Each row of panels is a method, each column a model. The last column has the floors, named on the right. A bar is the share of a word.
 
 # %% tags=["nbval-ignore-output", "slide"]
 figure, plotted = plots.plot_example(tables["example_sentence"])
@@ -287,7 +283,7 @@ stage.figure("figure_5", figure, formats)
 _ = stage.table("figure_5", plotted)
 
 # %% [markdown]
-# [The verdict](../../outputs/reference/geco/cpu/05_figures/verdict_figure_5.csv), where `ours` is the share of the panels whose highest bar is the pronoun:
+# [The verdict](../../outputs/reference/geco/cpu/05_figures/verdict_figure_5.csv), where *found here* is the share of the panels whose highest bar is the pronoun:
 
 # %%
 judge("figure_5", "pronoun_stands_out")
@@ -319,12 +315,12 @@ judge("figure_v1_7", "forms_explained_differently", "spread_goes_with_difference
 #
 # ## Figure 8 of the first version · Which of these differences are significant?
 #
-# v1 shows p values alone, tests row by row, and does not correct for the number of tests. We show sizes, average over the rows of a base sentence, and
+# v1 shows p values alone, tests row by row, and does not correct for the number of tests. We show sizes, average over the rows and runs of a base sentence, and
 # correct (Holm).
 #
-# **How to read the figure.** Filled diamonds are significant. In the grey band a difference is too small to matter: one
-# hundredth of the attribution, per word. The title has two counts: the significant differences, and how many of these
-# have an interval outside the band.
+# **How to read the figure.** Filled diamonds are significant after this correction. The interval adds the spread
+# between fine-tuning runs, so it can cross zero beside a filled diamond. In the grey band a difference is too small to
+# matter: one hundredth of the attribution, per word. *Surely larger* in the title: the interval lies outside the band.
 
 # %% tags=["nbval-ignore-output", "slide"]
 figure, plotted = plots.plot_significance(
@@ -384,7 +380,7 @@ if found is not None:
     )
 
 # %% [markdown]
-# The [README](README.md#the-claims) counts them.
+# The [README](README.md#the-claims) counts them. Four claims were added for the next run; `cpu` lacks them.
 
 # %%
 _ = stage.close(globals())

@@ -190,8 +190,7 @@ print(f"ReLU modules: {n_relu}")
 #
 # **DeepLift** replaces the gradient of an activation by the slope of the straight line from baseline to input. The
 # package captum has a rule for a few activations, and treats every other module as linear. For which modules of our
-# model does it have a rule? (The tables call the baseline *reference*, and the input *input* or
-# *x*. After *gradient*, *x* means *times*.)
+# model does it have a rule?
 
 # %% tags=["nbval-ignore-output", "slide"]
 known = captum_route.seen_by_deep_lift(model.module)
@@ -213,6 +212,10 @@ quantities = {
 table = pd.DataFrame({"quantity": quantities.keys(), "value": quantities.values()})
 table = stage.table("deeplift", table)
 table["value"] = [f"{x:g}" for x in table["value"]]
+from_baseline = "times (input - baseline)"
+table["quantity"] = table["quantity"].str.replace(
+    "x (x - reference)", from_baseline, regex=False
+)
 notebooks.show_table(table, {"quantity": "quantity", "value": "value"})
 
 # %% [markdown] tags=["slide"]
@@ -302,6 +305,9 @@ positions = "InputXGradient", "minus gradient along position and type"
 assert not is_bert or by_pair["Guided Backprop"].all() and by_pair[positions]
 by_pair = same.pivot(index=["left", "right"], columns="architecture", values="shown")
 by_pair = by_pair.rename(index=plots.method_label, level="left").reset_index()
+by_pair["right"] = by_pair["right"].str.replace(
+    "x (input - reference)", from_baseline, regex=False
+)
 notebooks.show_table(
     by_pair,
     {"left": "method", "right": "compared with"}

@@ -285,7 +285,7 @@ in_words(
     stage.table("gate", gates),
     {"model": "model", "base": "base model", "right_first": "right gender first"}
     | {"right_low": "from", "right_high": "to", "perplexity": "perplexity"}
-    | {"unigram": "of word frequencies", "passes": "passes"},
+    | {"unigram": "unigram perplexity", "passes": "passes"},
 )
 
 # %% [markdown] tags=["slide"]

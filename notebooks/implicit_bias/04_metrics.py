@@ -78,7 +78,7 @@ from lib.language.lexicon import PRONOUNS
 from lib.metrics.masked_pronoun import apply_rule, bias_score, judge_sentences
 from lib.studies.implicit_bias import figures
 from lib.studies.implicit_bias.kept_models import may_be_shown
-from lib.studies.implicit_bias.naming import MODELS, PARTS, in_words
+from lib.studies.implicit_bias.naming import GROUPS, MODELS, in_words
 from lib.studies.implicit_bias.sentences import masked_words, with_gender
 from lib.studies.implicit_bias.weat import association, check_lists, weat
 
@@ -541,7 +541,7 @@ wide = stage.table("arms", arms).pivot(
     index=["quantity", "part"], columns="model", values="estimate"
 )
 wide = wide[["base", *ARMS]].reset_index()
-wide = wide.replace(PARTS)
+wide = wide.replace(GROUPS)
 in_words(wide, {"quantity": "mean", "part": "nouns"} | {m: m for m in ["base", *ARMS]})
 
 # %% [markdown]
@@ -562,7 +562,7 @@ changes = pd.DataFrame(
     }
 )
 in_words(
-    stage.table("changes", changes.reset_index()).replace(PARTS),
+    stage.table("changes", changes.reset_index()).replace(GROUPS),
     {"quantity": "change of", "part": "nouns", "before_after": "in all"}
     | {"placebo": "by more fine-tuning", "even_share": "by the even share"}
     | {"swap": "by the swap"},
@@ -943,6 +943,7 @@ from lib.studies.implicit_bias.weat import association
 interval = read_committed("implicit_bias", "cpu", "04_metrics", "intervals")
 changes = read_committed("implicit_bias", "cpu", "04_metrics", "changes")
 changes = changes.query("quantity == 'distance' and part == 'held out'")
+changes = changes.replace({"held out": "held-out nouns"})
 human = {"model": "model", "bias": "mean score", "low": "from", "high": "to"}
 human |= {"naive_low": "naive from", "naive_high": "naive to"}
 in_words(interval, human)
@@ -974,12 +975,20 @@ check_number(
 # %% [markdown] tags=["exercise"]
 # ### 2 · Explain
 #
-# Fine-tuning on swapped sentences brings the scores closer to even. `changes` splits this change into three parts: what more fine-tuning does (`placebo`), what an even share of pronouns adds
-# (`even_share`), and what the swap adds (`swap`). Why is it not enough to compare with the untouched model?
+# Fine-tuning on swapped sentences brings the scores closer to even. The table below has the change of the distance from even, at scale `cpu`; a negative one means closer. *In all* compares with the untouched model.
+# The other columns split this change into three parts: what more fine-tuning does (the placebo), what an even share of pronouns adds, and what the swap adds. Why is it not enough to compare with the untouched model?
 #
 # - `"a"` Because the untouched model was not measured.
 # - `"b"` Because any further fine-tuning on such sentences moves the scores, with or without a swap.
 # - `"c"` Because the placebo makes the scores worse.
+
+# %% tags=["exercise"]
+in_words(
+    changes,
+    {"part": "change of the distance", "before_after": "in all"}
+    | {"placebo": "by more fine-tuning (placebo)"}
+    | {"even_share": "by the even share", "swap": "by the swap"},
+)
 
 # %% tags=["hole"]
 why = ...  # "a", "b" or "c"
@@ -994,8 +1003,8 @@ check_choice(
     why,
     "b",
     {
-        "a": "The column before_after is that comparison.",
-        "c": "Look at the sign of placebo: nearer to even is negative.",
+        "a": "The column in all is that comparison.",
+        "c": "Look at the sign below placebo: closer to even is negative.",
     },
 )
 

@@ -69,7 +69,7 @@ from lib.core.paths import material
 from lib.core.stage import open_stage
 from lib.stats import tell_verdicts
 from lib.studies.implicit_bias import figures
-from lib.studies.implicit_bias.naming import MODELS, PARTS, in_words
+from lib.studies.implicit_bias.naming import GROUPS, MODELS, in_words
 
 # %% [markdown]
 # ## Settings
@@ -104,12 +104,14 @@ tables = {name: pd.read_csv(stage.input("04_metrics", f"{name}.csv")) for name i
 tables["drivers"] = pd.read_csv(stage.input("03_attribution", "figure.csv"))
 pd.set_option("display.max_colwidth", None)
 claims = material("implicit_bias") / "claims.yaml"
-verdicts = partial(tell_verdicts, stage, tables["claims"], claims)
+# stage 4 wrote `ours` in the units of the claims
+verdicts = partial(tell_verdicts, stage, tables["claims"], claims, less_target=False)
 print(f"{len(tables)} tables are read")
 
 # %% [markdown] tags=["slide"]
 # There are five verdicts. A claim **holds** or holds **partly**. It **fails** if a test shows that its effect is absent or reversed. It is **undecided** where the data cannot tell, and **not run** where
 # this run has not computed what the claim needs. Scale `small` has too few sentences, and decides nothing.
+# *Found here* is our value with its 95 % interval, in the units of the claim.
 #
 # ## Figure 3 · How are the scores distributed?
 #
@@ -193,7 +195,7 @@ stage.figure("changes", figures.plot_changes(tables["power"]), formats)
 # %% tags=["nbval-ignore-output"]
 power = stage.table("power", tables["power"]).query("quantity == 'distance'")
 in_words(
-    power.assign(pair=power["left"] + " minus " + power["right"]).replace(PARTS),
+    power.assign(pair=power["left"] + " minus " + power["right"]).replace(GROUPS),
     {"pair": "models compared", "part": "nouns", "difference": "difference in distance"}
     | {"low": "from", "high": "to", "detectable": "detectable"},
 )
@@ -204,7 +206,7 @@ in_words(
 # %% tags=["nbval-ignore-output"]
 arms = stage.table("before_after", tables["arms"]).query("quantity != 'spread'")
 wide = arms.pivot(index=["quantity", "part"], columns="model", values="estimate")
-wide = wide.reindex(columns=list(MODELS)).reset_index().replace(PARTS)
+wide = wide.reindex(columns=list(MODELS)).reset_index().replace(GROUPS)
 in_words(wide, {"quantity": "mean", "part": "sentences"} | {m: m for m in MODELS})
 
 # %% [markdown]
@@ -214,7 +216,7 @@ in_words(wide, {"quantity": "mean", "part": "sentences"} | {m: m for m in MODELS
 # %% tags=["nbval-ignore-output"]
 changes = stage.table("changes", tables["changes"]).query("quantity == 'spread'")
 in_words(
-    changes.replace(PARTS),
+    changes.replace(GROUPS),
     {"part": "change of the spread", "before_after": "in all"}
     | {"placebo": "by more fine-tuning", "even_share": "by the even share"}
     | {"swap": "by the swap"},
@@ -297,6 +299,7 @@ in_words(
 # ## What if we interpret the paper's rules differently?
 #
 # The paper leaves several rules open: when a sentence is discarded, how many words are looked at, what counts as even. Each mark changes one or two of them.
+# *As set*, the ten likeliest words are looked at. A sentence is discarded where the probability of a gender is below .05, the *threshold*.
 
 # %% tags=["nbval-ignore-output", "slide"]
 stage.figure("sensitivity", figures.plot_sensitivity(tables["sensitivity"]), formats)

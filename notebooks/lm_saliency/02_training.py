@@ -32,7 +32,7 @@
 #   on Syneval (.5 is guessing). That of the [QRNN](../../docs/glossary.md), which follows the nearest noun, has
 #   .37<!-- lm_saliency/cpu/02_training/knowledge[dataset=Syneval, section=all, architecture=QRNN, size=full, score=preference].auc -->.
 #   [See the table](../../outputs/reference/lm_saliency/cpu/02_training/knowledge.csv).
-# - **Three trainings differ widely.** For the [LSTM](../../docs/glossary.md) the interval of this AUC goes from
+# - **Three training runs differ widely.** For the [LSTM](../../docs/glossary.md) the interval of this AUC goes from
 #   .24<!-- lm_saliency/cpu/02_training/knowledge[dataset=Syneval, section=all, architecture=LSTM, size=full, score=preference].auc_low --> to
 #   .72<!-- lm_saliency/cpu/02_training/knowledge[dataset=Syneval, section=all, architecture=LSTM, size=full, score=preference].auc_high -->.
 #
@@ -178,10 +178,9 @@ show_source(layers.QRNNLayer)
 show_source(layers.WeightDropLSTM)
 
 # %% [markdown]
-# The LSTM sets a share of its recurrent weights to zero, once per sequence (AWD-LSTM, an LSTM with dropped weights;
-# Merity et al. 2018). The Transformer has a LayerNorm before attention and feed-forward layers, as in Baevski and Auli
-# (2019). All three are causal: a later word must not change the states before it. The assert changes the last word of a
-# line, and compares.
+# The LSTM sets a share of its recurrent weights to zero, once per sequence (AWD-LSTM; Merity et al. 2018).
+# The Transformer has a LayerNorm before attention and feed-forward layers, as in Baevski and Auli (2019). All three are
+# causal: a later word must not change the states before it. The assert changes the last word of a line, and compares.
 
 # %%
 untrained = {name: training.untrained(name) for name in architectures}
@@ -211,7 +210,7 @@ show_source(batch_loss)
 # **The sweep: small models of different size.** The paper asks whether depth, width or the number of heads decides which
 # explanation works. For that it trains 21 small Transformers (appendix B.2). `material/sweep.csv` lists them, and smaller
 # ones for our scales; at scale `small` there are three. Published models could take part as well (`hf_models`). None does
-# here, because that needs a download.
+# here: that needs a download.
 
 # %%
 show_source(jobs.train_and_ask)
@@ -290,7 +289,7 @@ stage.figure("training", figures.plot_training(of_first, first, title))
 
 # %% [markdown] tags=["slide"]
 # *Reading it.* In about a minute of training, the Transformer's probe reaches a high accuracy for number. The probes of
-# QRNN and LSTM are above the floor, but not by much. No probe has learnt gender, which has fewer examples. The table
+# QRNN and LSTM are above the floor, but lower. No probe has learnt gender, which has fewer examples. The table
 # shows the full models ([probes.csv](../../outputs/reference/lm_saliency/small/02_training/probes.csv) has the students):
 
 # %% tags=["nbval-ignore-output"]
@@ -379,11 +378,11 @@ for task, table in examples.items():
 #
 # $$\log\,(p(\mathit{are}) + p(\mathit{were})) - \log\,(p(\mathit{is}) + p(\mathit{was})).$$
 #
-# We compute the probe's score and the direct preference for every line of every set. Each is summarised, for each
-# grammatical construction, by the area under the ROC curve (AUC): the chance that a line with a plural verb scores higher
-# than one with a singular verb. One half is chance. The AUC needs no threshold, so it does not matter if a model prefers
-# *is* everywhere. The *balanced accuracy*, the mean accuracy of the two classes, does need a threshold. We take the one
-# that is best on the probes' training examples.
+# We compute the probe's score for every line of every set, and for number also the direct preference. Each is
+# summarised, for each grammatical construction, by the area under the ROC curve (AUC): the chance that a line with a
+# plural verb scores higher than one with a singular verb. One half is chance. The AUC needs no threshold, so it does not
+# matter if a model prefers *is* everywhere. The *balanced accuracy*, the mean accuracy of the two classes, does need a
+# threshold. We take the one that is best on the probes' training examples.
 
 # %%
 show_source(knowledge.number_preference)
@@ -399,8 +398,8 @@ known = knowledge.knowledge_table(
 )
 
 # %% [markdown]
-# The table shows the full models' AUC on whole sets. The intervals come from a bootstrap over clusters (lines that
-# belong together) and training runs.
+# The table shows the full models' AUC on whole sets, without Winobias, whose lines all have one class. The intervals come
+# from a bootstrap over clusters (lines that belong together) and training runs.
 # [knowledge.csv](../../outputs/reference/lm_saliency/small/02_training/knowledge.csv) has every construction.
 
 # %% tags=["nbval-ignore-output", "slide"]
@@ -432,9 +431,9 @@ show_table(of_sets.reset_index(), human)
 # %% [markdown] tags=["slide"]
 # *Reading it.* From here on, a model has **learnt a set** if the whole interval of its probe's AUC on that set lies above
 # one half. (A probe has learnt its *task* by the validation examples of section 4.) The Transformer has learnt the
-# held-out number sentences. The QRNN is far *below* one half on Syneval. Random scores would be at one half. So its
-# scores do depend on a noun, but on the wrong one, mostly the one nearest to the verb. Its answers hardly depend on any
-# noun: stage 4 finds nearly all of them *singular*.
+# held-out number sentences. The QRNN is far *below* one half on Syneval. So its scores do depend on a noun, but on
+# the wrong one, mostly the one nearest to the verb. Its answers hardly depend on any noun: stage 4 finds nearly all of
+# them *singular*.
 #
 # ## What could be wrong
 #
@@ -566,7 +565,7 @@ check_choice(
     not_ranked,
     "b",
     {
-        "a": "Look at its row for number, and at the column learnt.",
+        "a": "Look at its row for number, and at the last column.",
         "c": "An accuracy of .75 can be knowledge. Compared with what?",
     },
 )

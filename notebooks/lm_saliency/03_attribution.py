@@ -173,7 +173,7 @@ by_hand = pd.DataFrame({"word": line, "singular": v.scores[0], "plural": v.score
 print(len(line), "words, two classes, one gradient")
 
 # %% [markdown]
-# The two columns of scores:
+# The two columns:
 
 # %% tags=["nbval-ignore-output", "slide"]
 human = naming.columns("word", singular="for singular", plural="for plural")
@@ -223,7 +223,8 @@ for name, theirs in by_captum.items():
 print("captum and ours agree for", *by_captum)
 
 # %% [markdown]
-# Our code gets both classes from one backward pass at each noisy copy (SG) or point of the path (IG).
+# Our code gets both classes from one backward pass at each noisy copy (SG) or point of the path (IG). The last output
+# lists what differs from the default settings.
 
 # %%
 show_source(saliency.margin_gradient)
@@ -427,7 +428,7 @@ show_table(stage.table("chosen", table, 3), human)
 # %% [markdown]
 # A noun outside the vocabulary carries no number and no gender. The larger the last column, the less a set can test.
 #
-# Next we explain every line in every probe, with every method, for both classes. Stage 4 needs only a few numbers of each
+# We explain every line in every probe, with every method, for both classes. Stage 4 needs only a few numbers of each
 # explanation:
 #
 # - whether it passes its line, and whether it would if the model had given the other answer;
@@ -553,9 +554,10 @@ from lib.core.exercises import (
     check_number,
     read_committed,
 )
+from lib.core.notebooks import in_words
 
 gaps = read_committed("lm_saliency", "cpu", "03_attribution", "completeness")
-gaps.round(3)
+in_words(gaps, {"path": "way", "steps": "steps", "gap": "gap"})
 
 # %% [markdown] tags=["exercise"]
 # ### 1 · By hand
@@ -630,7 +632,7 @@ check_function(
 # %% [markdown] tags=["exercise"]
 # ### 3 · Change a parameter, and explain
 #
-# `gaps` says how far the scores of Integrated Gradients are from adding up, for two ways to compute them and three numbers of steps. Which way closes the gap with more steps, and what does it mean that the other one does not?
+# `gaps` says how far the scores of Integrated Gradients are from adding up, for two ways to compute them (*released* is that of the authors' code) and three numbers of steps. Which way closes the gap with more steps, and what does it mean that the other one does not?
 #
 # - `"a"` The other one needs more steps still.
 # - `"b"` The other one is the value of another integral: more steps bring it nearer to that.

@@ -36,7 +36,7 @@
 #   weighted mean of those for expected and for other answers.
 #   [See which](../../outputs/reference/lm_saliency/cpu/04_metrics/integrity.csv).
 #
-# These are results of scale `cpu`, three trainings of each model. The page below runs at scale `small`.
+# These are results of scale `cpu`, three training runs of each model. The page below runs at scale `small`.
 
 # %% [markdown] tags=["slide"]
 # ## You will see
@@ -489,7 +489,7 @@ print(len(single), "lines: the same in both scenarios")
 
 # %% [markdown]
 # **What is a template?** The paper counts 24 templates in Syneval and 254 in Winobias. The authors' scripts merge or drop
-# some templates of Syneval, and read the first 147 of Winobias.
+# some templates of Syneval, and read the first 147 of Winobias. Our Winobias of scale `small` has 50.
 
 
 # %%
@@ -545,9 +545,10 @@ by_method(models)
 
 # %% [markdown]
 # *Reading it.* For the model that has learnt its set, the correlations are between one half and three quarters. Elsewhere
-# they reach from below zero to nearly one, so a high correlation does not show that a model has learnt anything.
+# they reach from below zero to nearly one, so a high correlation is no sign of learning.
 #
-# The small Transformers of the sweep get the same tests. None has learnt a set, so no method can be judged:
+# The small Transformers of the sweep get the same tests. None has learnt a set, so no method can be judged.
+# Their rows for Syneval (`sweep.csv` has all):
 
 # %% tags=["nbval-ignore-output"]
 of_inputs = consistency[consistency["side"] == "verum"].rename(
@@ -602,7 +603,7 @@ show_table(
 )
 
 # %% [markdown]
-# Both fall. Now we compare pairs of methods on the same lines, with Holm's correction within a set and model. A pair is
+# Both fall. We compare pairs of methods on the same lines, with Holm's correction within a set and model. A pair is
 # ranked if the model has learnt the set, the interval excludes zero, the corrected test is significant, and the
 # difference is large enough to be detected with so many clusters. For the plain gradient and Integrated Gradients:
 
@@ -653,8 +654,8 @@ show_table(
 
 # %% [markdown]
 # The claims were written down before the run (`material/claims.yaml`), each with the smallest effect that would matter.
-# Claims added later carry a date, and what we had seen by then. Scale `small` decides nothing. One training run decides
-# nothing about trained models, because the spread between training runs is not known.
+# Claims added later carry a date, and what we had seen by then. Scale `small` decides nothing: with one training
+# run, the spread between runs is not known.
 
 # %%
 below = {
@@ -690,7 +691,7 @@ frames = of_tables | {
 
 # %% [markdown]
 # The next cell also compares the paper's printed numbers with ours. It judges only those that involve no model: counts,
-# and shares of lines that a rule passes. All others describe different models. Stage 5 shows the verdicts.
+# and shares of lines that a rule passes. All others describe different models.
 
 # %% tags=["nbval-ignore-output"]
 show_source(printed.judge_printed)
@@ -713,7 +714,7 @@ stage.table("claims", found)
 print(f"{len(found)} claims and numbers are judged; stage 5 shows them")
 
 # %% [markdown]
-# Stage 5 counts the right answers for which all three methods point at an attractor (the paper's Table 7):
+# Stage 5 shows for how many right answers all three methods point at an attractor (the paper's Table 7):
 
 # %%
 is_named = passes["method"].isin(naming.METHODS) & passes["size"].isin(both_sizes)
@@ -731,8 +732,8 @@ found = stats.estimates(
 _ = stage.table("astray", found)
 
 # %% [markdown]
-# It colours two lines of each of three sets, chosen by their words alone. The architecture with the most accurate probe
-# comes first.
+# Stage 5 colours two lines of each of three sets, chosen by their words alone. The architecture with the most accurate
+# probe comes first.
 
 # %%
 is_own = (probes["size"] == "full") & (probes["kind"] == probes["task"])

@@ -32,7 +32,7 @@
 #   holds<!-- lm_saliency/cpu/04_metrics/claims[id=vector_norm_worse].verdict -->.
 #   [See all verdicts](../../outputs/reference/lm_saliency/cpu/05_figures/verdict_all.csv).
 #
-# All this is from the `cpu` run: published sets, and three trainings of each model on 33 million words. Its tables and verdicts are on
+# All this is from the `cpu` run: published sets, and three training runs of each model on 33 million words. Its tables and verdicts are on
 # [the results page](../../outputs/reference/lm_saliency/cpu/05_figures.ipynb).
 
 # %% [markdown] tags=["slide"]
@@ -149,14 +149,14 @@ stage.figure("examples", figure, formats)
 print(len(lines), "rows of", len(examples))
 
 # %% [markdown] tags=["slide"]
-# Look at the words that are not underlined: at scale `small` some are the darkest of their row. The plausibility test ignores them.
-# [examples.csv](../../outputs/reference/lm_saliency/cpu/04_metrics/examples.csv) has all lines of scale `cpu` with their
+# The plausibility test ignores the words that are not underlined, even where one of them is the darkest of its row (as in
+# several rows at scale `small`). [examples.csv](../../outputs/reference/lm_saliency/cpu/04_metrics/examples.csv) has all lines of scale `cpu` with their
 # scores.
 #
 # ## 2 · Table 3: plausibility
 #
 # Claim of the paper: SG and IG are more plausible than V nearly everywhere. Where a set has the same name as the paper's,
-# the figure also shows the paper's numbers.
+# the figure also shows the paper's numbers, in grey below ours.
 
 # %%
 columns = ["dataset", "scheme", "learnt", "method", "share_exp"]
@@ -307,7 +307,7 @@ in_words(of_all.replace({"method": naming.METHODS}), human)
 #
 # In the paper's Table 7 a distilled Transformer answers correctly, and all three methods point at a noun that is not the
 # subject. One line is an anecdote, so we count: of the lines that a model answers correctly, in how many does no method
-# give its highest score to a cue?
+# score a cue above every attractor?
 
 # %% tags=["slide"]
 astray = tables["astray"].merge(
@@ -422,7 +422,7 @@ title = sweep_title(of_figure_2).replace("one of the sets", "Syneval")
 if len(sweep):
     stage.figure("figure_2", figures.plot_sweep(panels, title), formats)
 else:
-    print("Nor is there this one.")
+    print("There is no Figure 2 either.")
 
 # %% [markdown]
 # *Reading it.* At scale `small`, the intervals of models of different depth overlap. Hollow marks belong to models that have
@@ -432,12 +432,16 @@ else:
 # ## 8 · Verdicts
 #
 # At scale `small` the next cell only counts. At scale `cpu` it shows twelve of the registered claims, decided ones first
-# ([the results page](../../outputs/reference/lm_saliency/cpu/05_figures.ipynb)). One line counts the numbers that the
-# paper prints. [The table](../../outputs/reference/lm_saliency/cpu/05_figures/verdict_all.csv) has them all. A claim can
-# rest on several comparisons, such as one for each set and model; the column `ours` of that table holds their median.
+# ([the results page](../../outputs/reference/lm_saliency/cpu/05_figures.ipynb)). *It says* is what the claim says of which
+# quantity, *found here* what this run found. A claim can rest on several comparisons, such as one for each set and model;
+# then *found here* holds their median and range, and *why* counts them.
+#
+# One line counts the numbers that the paper prints.
+# [The table](../../outputs/reference/lm_saliency/cpu/05_figures/verdict_all.csv) has all claims and numbers. Its column
+# `ours` is what is found here; of a registered claim, less the number that the claim names.
 #
 # Of the fifteen claims that were registered at first, 6<!-- lm_saliency/cpu/decided[claims=registered at first, state=after].decided --> are decided there, before the last run
-# 1<!-- lm_saliency/cpu/decided[claims=registered at first, state=before].decided --> was. Undecided are 6<!-- lm_saliency/cpu/decided[claims=registered at first, state=after].undecided -->, because three trainings differ widely, and
+# 1<!-- lm_saliency/cpu/decided[claims=registered at first, state=before].decided --> was. Undecided are 6<!-- lm_saliency/cpu/decided[claims=registered at first, state=after].undecided -->, because three training runs differ widely, and
 # 3<!-- lm_saliency/cpu/decided[claims=registered at first, state=after].not run --> were not run: two need the sweep, one an LSTM that has learnt Syneval. Most of the printed numbers belong to models or sets that were not run.
 
 # %%
@@ -468,7 +472,6 @@ from lib.core.exercises import check_choice, check_number, read_committed
 from lib.core.notebooks import in_words
 from lib.studies.lm_saliency import naming
 
-claims = read_committed("lm_saliency", "cpu", "04_metrics", "claims")
 answers = read_committed("lm_saliency", "cpu", "04_metrics", "answers")
 answers = answers.query("dataset == 'Syneval' and size == 'full'")
 human = naming.columns("scheme", right_1="right, plural", right_0="right, singular")

@@ -8,6 +8,7 @@ from itertools import permutations
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from small_models import CLASSES, LinearText, build
 
 from lib.attribution import explain
@@ -18,6 +19,7 @@ from lib.core.errors import TouchstoneError
 from lib.metrics import score_explanations
 from lib.metrics.agreement import agreement_with_swaps, player_agreement, rank_correlation
 from lib.models.hf import HFClassifier
+from lib.models.shortcuts import ignores_padding
 from lib.studies.geco.corpus import read_geco
 
 FORMS = {
@@ -181,6 +183,7 @@ def test_rows_without_a_partner_are_named(bert: HFClassifier):
 
 
 def test_each_text_goes_through_the_model_once(bert: HFClassifier, monkeypatch: pytest.MonkeyPatch):
+    assert ignores_padding(bert)  # tried with texts of its own, once a network
     seen, plain = [], HFClassifier.logits
     monkeypatch.setattr(
         HFClassifier, "logits", lambda self, e, m: seen.append(len(e)) or plain(self, e, m)
@@ -190,6 +193,24 @@ def test_each_text_goes_through_the_model_once(bert: HFClassifier, monkeypatch: 
     assert sum(seen) == 3 and (found[0] == found[2]).all()
     assert found.softmax(-1).numpy() == pytest.approx(bert.predict(texts, 4), abs=1e-6)
     assert sequence_logits(bert, [(), (0,)]).unique(dim=0).shape[0] == 1
+
+
+def test_few_texts_of_neighbouring_lengths_share_a_pass(
+    bert: HFClassifier, monkeypatch: pytest.MonkeyPatch
+):
+    sequences = [tuple(1 + i % 9 for i in range(n)) for n in (3, 4, 5, 6, 24)]
+    alone = torch.cat([sequence_logits(bert, [ids]) for ids in sequences])
+    assert ignores_padding(bert)
+    sizes, plain = [], HFClassifier.logits
+    monkeypatch.setattr(
+        HFClassifier, "logits", lambda self, e, m: sizes.append(len(e)) or plain(self, e, m)
+    )
+    assert sequence_logits(bert, sequences).numpy() == pytest.approx(alone.numpy(), abs=1e-6)
+    assert sizes == [4, 1], "the long one stands alone"
+    sizes.clear()
+    monkeypatch.setattr("lib.attribution.perturbed_texts.ignores_padding", lambda model: False)
+    sequence_logits(bert, sequences)
+    assert sizes == [1] * 5, "who reads padding gets none"
 
 
 def test_agreement_by_hand():

@@ -45,7 +45,7 @@ def line(**values: float) -> pd.Series:
 
 @pytest.mark.parametrize(
     ("ratio", "of_limit", "says"),
-    [(8.5, 0.5, "met"), (7.0, 0.96, "met by the limit"), (7.0, 0.94, "missed")],
+    [(8.5, 0.5, "met"), (7.0, 0.96, "missed at the limit"), (7.0, 0.94, "missed")],
 )
 def test_an_aim_is_met_by_its_ratio_or_by_the_limit(
     bench: object, ratio: float, of_limit: float, says: str
@@ -65,7 +65,7 @@ def test_a_condition_that_does_not_hold_is_said_of_the_limit_too(bench: object) 
     aim = bench.Aim("in bfloat16", "line", 8.0, also=("largest_gap", 0.01))
     assert (
         bench.verdict(aim, pd.Series({"ratio": 7.0, "of_limit": 1.1, "largest_gap": 0.02}))
-        == "met by the limit, but largest_gap 0.02"
+        == "missed at the limit, but largest_gap 0.02"
     )
     assert (
         bench.verdict(aim, pd.Series({"ratio": 7.0, "of_limit": 0.9, "largest_gap": 0.02}))
@@ -89,7 +89,7 @@ def test_lime_is_held_against_its_own_limit(bench: object) -> None:
     assert bench.verdict(aim, found) == "missed" and "3.2 times as fast" in aim.why(
         found, found
     )  # 2.6 / .8
-    assert bench.verdict(aim, found.replace(0.8, 0.96)) == "met by the limit"
+    assert bench.verdict(aim, found.replace(0.8, 0.96)) == "missed at the limit"
 
 
 def test_lines_not_measured_yet_are_those_published_before(

@@ -205,7 +205,7 @@ def test_the_two_forms_are_drawn_apart():
     )
     figure, plotted = plot_form_difference(table[table["scheme"] != "ZS"])
     assert set(plotted["words"]) == {"truth", "other"}
-    assert {"ground-truth words", "other words"} < legend_texts(figure)
+    assert {"changed words", "other words"} < legend_texts(figure)
 
 
 def test_significance_shows_sizes_and_counts_what_is_large():

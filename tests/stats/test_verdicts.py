@@ -55,8 +55,12 @@ def test_decided_claims_come_first_and_numbers_are_counted(
     cpu = stage("cpu")
     shown = show_verdicts(cpu, CLAIMS, registered, "all")  # type: ignore[arg-type]
     assert shown is not None and shown["claim"].tolist() == ["claim c", "claim b", "claim a"]
-    assert list(shown) == ["claim", "verdict", "it says", "ours", "why"]
-    assert shown["ours"].tolist() == ["0.250 (0.200 to 0.300)", "0.500", "0.123 (0.100 to 0.200)"]
+    assert list(shown) == ["claim", "verdict", "it says", "found here", "why"]
+    assert shown["found here"].tolist() == [
+        "0.250 (0.200 to 0.300)",
+        "0.500",
+        "0.123 (0.100 to 0.200)",
+    ]
     assert shown["it says"].tolist() == ["q > 0"] * 3
     assert shown["why"].tolist() == ["", "", "open (a); b"] and shown.index.tolist() == [0, 1, 2]
     assert capsys.readouterr().out == (
@@ -98,14 +102,53 @@ def test_scale_small_decides_nothing(
     assert not small.saved and capsys.readouterr().out == line
 
 
+def test_a_value_is_shown_in_the_units_of_its_claim(tmp_path: Path) -> None:
+    about = {"source": "paper", "computed": "x", "direction": "less", "smallest_effect": 0.1}
+    entries = [
+        about | {"id": "bar", "quantity": "MA", "target": 0.25},
+        about | {"id": "gap", "quantity": "MA", "right": [{"method": "IG"}]},
+        about | {"id": "named", "quantity": "TPR - TNR", "right": [{"method": "IG"}]},
+        about | {"id": "count", "quantity": "rows", "target": 3.0},
+    ]
+    entries = [entry | {"statement": entry["id"], "test": "t"} for entry in entries]
+    (tmp_path / "claims.yaml").write_text(yaml.safe_dump(entries))
+    many = "of 3 comparisons 2 holds, 1 fails"
+    rows = [
+        ("bar", "MA", "< 0.25", 0.27, 0.06, 0.55, "partly", many),
+        ("gap", "MA", "< 0", -0.1, -0.2, 0.0, "holds", "of 2 comparisons 2 holds"),
+        ("named", "TPR - TNR", "< 0", 1.5, 1.0, 2.0, "fails", ""),
+        ("count", "rows", "< 3", 663.0, np.nan, np.nan, "fails", ""),
+    ]
+    claims = pd.DataFrame(rows, columns=CLAIMS.columns)
+    registered, cpu = tmp_path / "claims.yaml", stage("cpu")
+    shown = show_verdicts(cpu, claims, registered, "all")  # type: ignore[arg-type]
+    assert shown is not None
+    assert shown.set_index("claim")["it says"].to_dict() == {
+        "gap": "difference in mass accuracy < 0",
+        "bar": "mass accuracy < 0.25",
+        "named": "TPR - TNR < 0",
+        "count": "rows < 3",
+    }
+    assert shown.set_index("claim")["found here"].to_dict() == {
+        "gap": "-0.100 (range -0.200 to 0.000)",
+        "bar": "0.520 (range 0.310 to 0.800)",
+        "named": "1.500 (1.000 to 2.000)",
+        "count": "663",
+    }
+    assert shown["why"].tolist()[-1] == "of 3 comparisons 2 hold, 1 fails"
+    as_written = show_verdicts(cpu, claims, registered, "all", less_target=False)  # type: ignore[arg-type]
+    assert as_written is not None
+    assert as_written["found here"].tolist()[-1] == "0.270 (range 0.060 to 0.550)"
+
+
 def test_verdicts_are_told_in_twelve_rows_and_a_line(
-    registered: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    registered: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     displayed: list[str] = []
     monkeypatch.setattr("IPython.display.display", lambda page: displayed.append(page.data))
     many = pd.concat([CLAIMS[CLAIMS["id"].isin(list("abc"))]] * 5, ignore_index=True)
     tell_verdicts(stage("cpu"), many, registered, "all")  # type: ignore[arg-type]
     assert displayed[0].count("<td>claim ") == 12
-    assert capsys.readouterr().out.endswith("3 more rows are in the saved table.\n")
+    assert displayed[0].endswith("<p>3 more rows are in the saved table.</p>")
     tell_verdicts(stage("small"), many, registered, "all")  # type: ignore[arg-type]
     assert len(displayed) == 1

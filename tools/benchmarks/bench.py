@@ -211,12 +211,12 @@ AIMS = [
 
 
 def verdict(aim: Aim, found: pd.Series) -> str:
-    """Whether an aim is met: met, met by the limit, missed, or what of it is missed."""
+    """Whether an aim is met: met, missed at the limit, missed, or what of it is missed."""
     value = found[aim.value]
     if value <= aim.aim if aim.at_most else value >= aim.aim:
         reached = "met"
     elif aim.limited and found.get(aim.limit, 0) >= LIMIT:
-        reached = "met by the limit"
+        reached = "missed at the limit"
     else:
         return "missed"
     if aim.also is None:

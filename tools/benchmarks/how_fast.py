@@ -75,12 +75,13 @@ def _ratios(part: pd.DataFrame) -> str:
     """From the lowest to the highest ratio, and in words what a peer does as well or better."""
     level = part[part["ratio"] < AS_WELL]
     clear = part.drop(level.index)["ratio"]
-    told = []
+    named: dict[str, list[str]] = {}
     for row in level.itertuples():
         name = f"{row.work} in bfloat16" if "bfloat16" in row.arm else row.work
         is_faster = row.ratio < 1 / AS_WELL
         how = f"is {1 / row.ratio:.1f} times as fast as the engine" if is_faster else "is as fast"
-        told.append(f"{name}, where the peer {how}")
+        named.setdefault(how, []).append(name)
+    told = [f"{' and '.join(names)}, where the peer {how}" for how, names in named.items()]
     parts = []
     if len(clear):
         parts.append(f"{clear.min():.2f} to {clear.max():.2f} times as fast as the fastest peer")

@@ -76,6 +76,12 @@ class Asking:
         return truths.assign(text=truths["sentence"].map(" ".join))
 
     @cached_property
+    def of_second(self) -> pd.DataFrame:
+        """The same for models of the second kind (`Trainings.second_models`)."""
+        truths = load_parquet(self.stage.input(_TRAINED, "second_models.parquet"))
+        return truths.assign(text=truths["sentence"].map(" ".join))
+
+    @cached_property
     def train(self) -> pd.DataFrame:
         """The training texts of all models."""
         return load_parquet(self.stage.input("01_data_generation", "train.parquet"))
@@ -83,11 +89,16 @@ class Asking:
     @cached_property
     def asked(self) -> pd.DataFrame:
         """The texts that are explained, each once a model, training and class."""
-        return self.truths.drop_duplicates(["model", "training", "text", "target"])
+        both = pd.concat([self.truths, self.of_second], ignore_index=True)
+        return both.drop_duplicates(["model", "training", "text", "target"])
 
     def models(self) -> list[Place]:
-        """The models of stage 2."""
-        return [place for place, _ in self.asked.groupby(["model", "training"])]
+        """The models of stage 2 but for those of the second kind."""
+        return [place for place, _ in self.truths.groupby(["model", "training"])]
+
+    def second_models(self) -> list[Place]:
+        """Those of the second kind."""
+        return [place for place, _ in self.of_second.groupby(["model", "training"])]
 
     def texts(self, name: str, training: int) -> pd.DataFrame:
         """The texts of one training."""
@@ -96,7 +107,7 @@ class Asking:
 
     def units(self) -> Iterator[Asked]:
         """All units."""
-        for place in self.models():
+        for place in (*self.models(), *self.second_models()):
             yield from self._units_of(place, "")
         for variant in (*map(str, self.values["budgets"]), REDRAWN):
             yield from self._units_of(_APART, variant)

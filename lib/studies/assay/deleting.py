@@ -24,8 +24,8 @@ _TRAINED = "02_training"
 _SWAP = "swap"  # the words of the other form take the place of those that go
 MIXED = "mixed"  # no deletion: a person removed words and wrote others
 # What is done to the texts of a model: the operators of deletion, and edits.
-DONE = {"gender": ("pad", "mask", _SWAP), "reviews": ("mask", MIXED)}
-_TRUTH = {"gender": "mask", "reviews": "edit"}  # whose items lose words
+DONE = {"gender": ("pad", "mask", _SWAP), "reviews": ("mask", MIXED), "gender-lstm": ("mask",)}
+_TRUTH = {"gender": "mask", "reviews": "edit", "gender-lstm": "mask"}  # whose items lose words
 
 
 class Altered(NamedTuple):
@@ -57,13 +57,13 @@ class Deletions:
 
     @cached_property
     def items(self) -> pd.DataFrame:
-        """The items that tell of their model."""
-        return telling_items(load_parquet(self.stage.input(_TRAINED, "truths.parquet")))
+        """The items that tell of their model, of both kinds of models."""
+        return telling_items(self._both(_TRAINED, "truths.parquet"))
 
     @cached_property
     def said(self) -> pd.DataFrame:
-        """What explainers say of all texts."""
-        return load_parquet(self.stage.input("03_attribution", "explanations.parquet"))
+        """What explainers say of all texts, of both kinds of models."""
+        return self._both("03_attribution", "explanations.parquet")
 
     @cached_property
     def forms(self) -> pd.DataFrame:
@@ -75,15 +75,26 @@ class Deletions:
         """The mixed edits of texts that are explained: of `items.mixed_edits`."""
         return load_parquet(self.stage.input("01_data_generation", "mixed.parquet"))
 
+    def _both(self, stage: str, name: str) -> pd.DataFrame:
+        names = name, "second_models.parquet"
+        tables = [load_parquet(self.stage.input(stage, file)) for file in names]
+        return pd.concat(tables, ignore_index=True)
+
     def texts(self, model: str, training: int) -> pd.DataFrame:
         """The texts of a training that lose words: the first of its truth; of reviews the shortest,
         for the search for the best order takes the third power of their length.
         """
-        of_truth = self.items[self.items["truth"] == _TRUTH[model]]
-        mine = of_truth[of_truth["training"] == training]
-        if model == "reviews":
-            mine = mine.iloc[np.argsort(mine["sentence"].map(len), kind="stable")]
-        return mine.head(self.values["n_deleted"])
+        mine = self._asked(model, training)
+        if model != "reviews":
+            return mine.head(self.values["n_deleted"])
+        mine = mine.iloc[np.argsort(mine["sentence"].map(len), kind="stable")]
+        return mine.head(self.values["n_deleted_reviews"])
+
+    def _asked(self, model: str, training: int) -> pd.DataFrame:
+        """The items of a training whose words go."""
+        of_model = self.items[self.items["model"] == model]
+        is_asked = (of_model["truth"] == _TRUTH[model]) & (of_model["training"] == training)
+        return of_model[is_asked]
 
     def units(self, *models: str) -> list[Altered]:
         """All units of these models, of all of them by default."""
@@ -142,8 +153,7 @@ class Deletions:
         """The mixed edits of a training's items, with what the model says before: item_id, target,
         f, at, edited (the new text).
         """
-        edits = self.items[self.items["truth"] == _TRUTH[unit.model]]
-        edits = edits[edits["training"] == unit.training]
+        edits = self._asked(unit.model, unit.training)
         edits = edits.assign(of=edits["item_id"].str.partition("@")[0])
         mixed = self.mixed.rename(columns={"item_id": "of", "sentence": "edited"})
         return edits[["item_id", "of", "target", "f"]].merge(mixed, on="of")

@@ -16,6 +16,7 @@ from jaxtyping import Float
 
 from ...attribution import METHODS, Method, Row, explain_many, resolve_method
 from ...core.errors import TouchstoneError
+from ...models.shortcuts import ignores_padding
 from ...models.text_model import TextModel
 
 _SAME = 1e-5  # scores of two explainers that are one, as a share of the largest score
@@ -181,6 +182,7 @@ def count_passes(
         explainer, passes (the mean over rows; 0 where all were refused).
     """
     last = [layer for layer in model.module.modules() if isinstance(layer, torch.nn.LayerNorm)][-1]
+    ignores_padding(model)  # tried now, so that nobody's passes are those of the trial
     read: list[int] = []
     hook = last.register_forward_hook(lambda _module, _args, states: read.append(len(states)))
     lines = []

@@ -178,10 +178,7 @@ def plot_agreement(agreement: pd.DataFrame) -> Plotted:
         ax.axvline(0, color="0.4", linewidth=1)
         ax.set_yticks(
             places,
-            [
-                " / ".join(SHORT_NAMES.get(x, x) for x in (row.left, row.right))
-                for row in shown.itertuples()
-            ],
+            [name_pair(row.left, row.right) for row in shown.itertuples()],
         )
         ax.set(xlim=(-1.03, 1.03), ylim=(len(shown) - 0.5, -0.5))
         ax.set_xlabel("Kendall's tau-b: the same order of explainers (1), the opposite (-1)")
@@ -196,11 +193,21 @@ def _only(first: bool, label: str) -> str:
     return label if first else "_"  # one entry of the legend for all lines of a kind
 
 
+def name_pair(left: str, right: str) -> str:
+    """Two truths in words, or two models under one truth.
+
+    >>> name_pair("mask", "swap"), name_pair("swap, encoder", "swap, LSTM")
+    ('altered words / swapped words', 'swapped words: encoder / LSTM')
+    """
+    truth = left.removesuffix(", encoder")
+    if truth != left and right.startswith(f"{truth}, "):
+        return f"{SHORT_NAMES.get(truth, truth)}: encoder / {right.removeprefix(f'{truth}, ')}"
+    return " / ".join(SHORT_NAMES.get(x, x) for x in (left, right))
+
+
 def _is_one_truth(row: Any) -> bool:
     """Whether a line compares two models under one truth."""
-    sides = row.left, row.right
-    of_plants = all(side.startswith("planted, ") for side in sides)
-    return of_plants or row.right == f"{row.left}, reviews"
+    return ": encoder / " in name_pair(row.left, row.right) or row.right == f"{row.left}, reviews"
 
 
 def _agreement_finding(clear: int, n_pairs: int) -> str:

@@ -14,7 +14,7 @@ from ...core.units import Units
 from ...models.weights import PACKAGED
 from .asking import Asking
 from .deleting import MIXED, Deletions
-from .trainings import KINDS, NUMBER, Trainings
+from .trainings import KINDS, LSTM, NUMBER, Trainings
 
 _STAGES = ("01_data_generation", "02_training", "03_attribution", "04_metrics")
 _GIGABYTES = {True: 1.5, False: 4.0}  # by whether the encoder is the packaged one
@@ -43,15 +43,19 @@ def _training(stage: Stage, store: Units, values: Mapping[str, Any]) -> list[Job
     of = Trainings(stage, store, values)
     n_heard = of.tables["corpus"]["sentence"].map(len).sum() * values["lm_epochs"]
     jobs = []
-    for name, training in of.models():
-        n_words = of.rows(name)["sentence"].map(len).sum() * values["epochs"].get(name, 1)
+    for name, training in (*of.models(), *of.second_models()):
+        task = name.removesuffix(LSTM)
+        epochs = values["epochs" if task == name else "lstm_epochs"].get(task, 1)
+        n_words = of.rows(name)["sentence"].map(len).sum() * epochs
         if name == NUMBER:
             seconds = n_heard * _LEARN_LM + n_words * values["probe_epochs"] * _LEARN_PROBE
         elif KINDS.get(name) == "one layer":
             seconds = n_words * _LEARN_OLA
+        elif KINDS.get(name) == "recurrent":
+            seconds = n_words * _LEARN_LM
         else:
             seconds = n_words * values["n_layers"] * _LEARN * _width(values["encoder"])
-        seconds += _TRAINING + _ITEM * of.tables["items"]["model"].eq(name).sum()
+        seconds += _TRAINING + _ITEM * of.tables["items"]["model"].eq(task).sum()
         unit, compute = f"{name}-{training}", partial(of.unit, name, training)
         jobs.append(_job(stage, store, values["encoder"], unit, seconds, compute, unit))
     return jobs
@@ -62,7 +66,7 @@ def _asking(stage: Stage, store: Units, values: Mapping[str, Any]) -> list[Job]:
     units, made, jobs = list(of.units()), _made_with(stage), []
     for unit in units:
         n_words = of.texts(unit.model, unit.training)["sentence"].map(len)
-        is_small = unit.model == NUMBER or KINDS.get(unit.model) == "one layer"
+        is_small = unit.model == NUMBER or KINDS.get(unit.model) in ("one layer", "recurrent")
         layers = 1 if is_small else made["n_layers"]
         once = layers * _width(made["encoder"])
         seconds = 0.0

@@ -6,6 +6,7 @@ classes, and what is explained of it is its log-odds.
 | classifier | the lowest layers of an encoder with a new head | all but the word table |
 | pronoun | the same, with a masked-LM head: female or male at the mask | all but the word table |
 | one layer | one attention layer without positions (OLA) | everything, from scratch |
+| recurrent | a bidirectional LSTM over the encoder's word table | all but the word table |
 
 Language models with a probe are kept by `lib.models.probe`.
 """
@@ -25,6 +26,7 @@ from ...attribution.seam import class_score
 from ...core.errors import TouchstoneError, check_choice
 from ...core.files import save_json
 from ...core.seeds import seed_for
+from ...models.bilstm import BiLSTM
 from ...models.hf import redraw
 from ...models.masked_gender import GenderAtMask
 from ...models.masked_lm import new_masked_lm
@@ -42,7 +44,7 @@ from ...models.weights import (
 )
 from ...training.classifier import Settings, fit, token_forward, validation_split
 
-KINDS = ("classifier", "pronoun", "one layer")
+KINDS = ("classifier", "pronoun", "one layer", "recurrent")
 _RECIPE = ("kind", "encoder", "revision", "n_layers", "classes", "seed", "ids")
 _VALIDATION = 0.1  # of the groups of rows; they choose the epoch
 
@@ -64,6 +66,10 @@ def build(recipe: Mapping[str, Any]) -> tuple[RunsFromEmbeddings, dict[str, nn.P
             load_tokenizer(encoder, revision), recipe["ids"], classes, seed, "corrected"
         )
         return model, dict(model.module.named_parameters())
+    if recipe["kind"] == "recurrent":
+        model = BiLSTM(load_classifier(encoder, revision, classes), classes, seed)
+        learning = model.module.named_parameters()
+        return model, {name: p for name, p in learning if p.requires_grad}
     if recipe["kind"] == "pronoun":
         model = GenderAtMask(new_masked_lm(encoder, seed, revision))
     else:

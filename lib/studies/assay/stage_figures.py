@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float
 
+from ...core.codes import METHODS
 from ...plots import COLOURS, STYLE
 from ...plots.style import Plotted
 from .figures import SHORT_NAMES
@@ -14,7 +15,7 @@ from .figures import SHORT_NAMES
 
 def plot_likeness(likeness: pd.DataFrame) -> plt.Figure:
     """How alike explainers are: a square of rank correlations, with the numbers in it."""
-    names, values = list(likeness), likeness.to_numpy()
+    names, values = [METHODS.get(name, name) for name in likeness], likeness.to_numpy()
     others = np.where(np.triu(np.ones_like(values), 1) > 0, values, -np.inf)
     left, right = np.unravel_index(np.nanargmax(others), others.shape)
     with plt.rc_context(STYLE | {"axes.grid": False}):

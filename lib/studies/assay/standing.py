@@ -41,6 +41,30 @@ def holds_by_identity(explainer: str, truth: str, pads: Collection[str]) -> bool
     )
 
 
+def leaders(cells: pd.DataFrame) -> pd.DataFrame:
+    """Who has the highest score under each truth, as a reader of two decimals sees it.
+
+    Args:
+        cells: of `cells`, of one role; what holds by identity and what has no score is left out.
+
+    Returns:
+        By truth: explainer (the first by name, and how many more have this score), raw.
+
+    >>> rows = [("swap", "LIME", 0.501), ("swap", "IG", 0.499), ("edit", "LIME", 0.5)]
+    >>> some = pd.DataFrame(rows, columns=["truth", "explainer", "raw"])
+    >>> leaders(some.assign(by_identity=False))["explainer"].to_dict()
+    {'edit': 'LIME', 'swap': 'IG and 1 more'}
+    """
+    ranked = cells[~cells["by_identity"].astype(bool)].dropna(subset="raw").sort_values("explainer")
+    best = {}
+    for truth, part in ranked.groupby("truth"):
+        top = part[part["raw"].round(2) == part["raw"].round(2).max()]
+        first, n_more = top["explainer"].iloc[0], len(top) - 1
+        name = f"{first} and {n_more} more" if n_more else first
+        best[truth] = {"explainer": name, "raw": top["raw"].max()}
+    return pd.DataFrame.from_dict(best, orient="index")
+
+
 def as_rows(scores: pd.DataFrame) -> pd.DataFrame:
     """Scores with roles, and with clusters, trainings and rows by the names of `lib.stats`."""
     return scores.assign(

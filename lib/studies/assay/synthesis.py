@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 from jaxtyping import Float
+from scipy.stats import rankdata
 
 from ...core.errors import TouchstoneError
 from ...stats import estimate, variance_split
@@ -169,6 +170,24 @@ def within_reviews(values: pd.DataFrame, deletions: pd.DataFrame) -> pd.DataFram
     return pd.concat([values[values["truth"] == "edit"], named], ignore_index=True)
 
 
+def by_kind(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
+    """The truths that were asked of two kinds of models, an encoder and an LSTM.
+
+    Args:
+        first, second: truth, explainer, training, cluster, value, of the same tasks.
+
+    Returns:
+        Both, of the truths and explainers that both have; the truths are named "<truth>, encoder"
+        and "<truth>, LSTM".
+    """
+    sides = {"encoder": first, "LSTM": second}
+    for name in ("truth", "explainer"):
+        shared = set(first[name]) & set(second[name])
+        sides = {kind: part[part[name].isin(shared)] for kind, part in sides.items()}
+    named = [part.assign(truth=part["truth"] + f", {kind}") for kind, part in sides.items()]
+    return pd.concat(named, ignore_index=True)
+
+
 def below_ceiling(agreement: pd.DataFrame, left: str, right: str) -> tuple[float, float, float]:
     """How far two truths' tau-b lies below the lower of their ceilings, with the interval of the
     tau-b; NaN where one of the three is missing.
@@ -275,18 +294,46 @@ def truths_beyond_models(
         if len(set(chosen)) > 1:
             again = [by_training[name].assign(training=i) for i, name in enumerate(chosen)]
             draws.append(_difference(_terms(pd.concat(again))))
-    terms = _terms(means)
     low, high = np.nan, np.nan  # of two trainings every draw that tells both apart is the same
     if len(trainings) > 2:
         low, high = expanded_quantiles(draws, len(trainings), alpha)
-    return {
-        "explainer": terms["explainer"],
-        "explainer_x_truth": terms["explainer:truth"],
-        "explainer_x_model": terms["explainer:training"],
-        "difference": _difference(terms),
-        "low": float(low),
-        "high": float(high),
-    }
+    return _split(_terms(means), low, high)
+
+
+def truths_beyond_kinds(
+    values: pd.DataFrame, n_draws: int = 200, alpha: float = 0.05, seed: int = 0
+) -> dict[str, float]:
+    """Whether explainers change places with the truth more than with the kind of model.
+
+    As `truths_beyond_models`, where the model is an encoder or an LSTM; the intervals are over
+    trainings and clusters, which are drawn for all truths together.
+
+    Args:
+        values: of `by_kind`, of one task.
+    """
+    found = resample(values, n_draws, seed)
+    shared = [
+        name
+        for name in next(iter(found.explainers.values()))
+        if all(name in others for others in found.explainers.values())
+    ]
+    places = {}
+    for truth, means in found.means.items():
+        columns = [found.explainers[truth].index(name) for name in shared]
+        places[truth] = rankdata(means[:, columns], axis=1, nan_policy="propagate") / len(shared)
+
+    def terms(draw: int) -> Mapping[str, float]:
+        lines = [
+            (name, *truth.rsplit(", ", 1), place)
+            for truth, of_truth in places.items()
+            for name, place in zip(shared, of_truth[draw], strict=True)
+        ]
+        return _terms(pd.DataFrame(lines, columns=["explainer", "truth", "training", "value"]))
+
+    known = ~np.isnan([of_truth.sum(1) for of_truth in places.values()]).any(0)
+    draws = [_difference(terms(draw)) for draw in np.flatnonzero(known[1:]) + 1]
+    low, high = expanded_quantiles(draws, min(found.n_clusters.values()), alpha)
+    return _split(terms(0), low, high)
 
 
 def family_contrasts(
@@ -358,6 +405,17 @@ def _weights(n: int, n_draws: int, rng: np.random.Generator) -> Float[np.ndarray
 def _terms(means: pd.DataFrame) -> Mapping[str, float]:
     split = variance_split(means, "value", ["explainer", "truth", "training"], _INTERACTIONS)
     return split.set_index("term")["sd"].fillna(0.0).to_dict()
+
+
+def _split(terms: Mapping[str, float], low: float, high: float) -> dict[str, float]:
+    return {
+        "explainer": terms["explainer"],
+        "explainer_x_truth": terms["explainer:truth"],
+        "explainer_x_model": terms["explainer:training"],
+        "difference": _difference(terms),
+        "low": float(low),
+        "high": float(high),
+    }
 
 
 def _difference(terms: Mapping[str, float]) -> float:

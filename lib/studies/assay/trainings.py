@@ -29,8 +29,14 @@ from . import answers, models
 from . import number_model as by_number
 
 NUMBER = "number"  # the model that is a probe of a language model
-KINDS = {"pronoun": "pronoun", "planted-ola": "one layer"}  # by model; else a classifier
-CLASSES = {"gender": ["F", "M"], "pronoun": ["female", "male"]}  # by model; else 0 and 1
+LSTM = "-lstm"  # ends the name of a second model of a task, a bidirectional LSTM
+KINDS = {  # by model; else a classifier
+    "pronoun": "pronoun",
+    "planted-ola": "one layer",
+    "gender-lstm": "recurrent",
+    "reviews-lstm": "recurrent",
+}
+CLASSES = {"gender": ["F", "M"], "pronoun": ["female", "male"]}  # by task; else 0 and 1
 _FIRST = "01_data_generation"
 _READ = ("items", "altered", "forms", "train", "corpus", "planted")
 _SAID = ["key", "change", "second", "tells", "f", "other", "padding"]  # of an item
@@ -64,10 +70,16 @@ class Trainings:
         return pick_device(self.values["device"])
 
     def models(self) -> Iterator[Place]:
-        """Each training of each model."""
+        """Each training of each model of the first kind, of which most truths tell."""
         for name in (*self.values["epochs"], NUMBER):
             for training in range(self.values["n_seeds"]):
                 yield name, training
+
+    def second_models(self) -> Iterator[Place]:
+        """Each training of each model of the second kind, for which the same texts are items."""
+        for task in self.values["lstm_epochs"]:
+            for training in range(self.values["n_seeds"]):
+                yield task + LSTM, training
 
     def rows(self, name: str) -> pd.DataFrame:
         """The training texts of a model."""
@@ -137,7 +149,10 @@ class Trainings:
             followed = rules.loc[rules["is_followed"], "rule"].tolist()
             learnt = pd.concat([learnt, rules[["rule", "right"]]], ignore_index=True)
         asked = self._items(name)
-        told = answers.true_answers(model, asked, tables["altered"], tables["forms"], followed)
+        altered = tables["altered"]
+        if name.endswith(LSTM):
+            altered = altered.assign(item_id=_again(altered["item_id"]))
+        told = answers.true_answers(model, asked, altered, tables["forms"], followed)
         forms = [
             answers.other_and_padding(model, row, tables["forms"])
             if row.truth == "swap"
@@ -149,7 +164,8 @@ class Trainings:
 
     def _items(self, name: str) -> pd.DataFrame:
         items = self.tables["items"]
-        return items[items["model"] == name].reset_index(drop=True)
+        mine = items[items["model"] == name.removesuffix(LSTM)].reset_index(drop=True)
+        return mine.assign(model=name, item_id=_again(mine["item_id"])) if LSTM in name else mine
 
     def _train(self, name: str, training: int) -> tuple[TextModel, float]:
         """A model and its accuracy; its weights are written."""
@@ -197,14 +213,15 @@ class Trainings:
             "encoder": values["encoder"],
             "revision": values["encoder_revision"],
             "n_layers": values["n_layers"],
-            "classes": CLASSES.get(name, ["0", "1"]),
+            "classes": CLASSES.get(name.removesuffix(LSTM), ["0", "1"]),
             "seed": seed_for(name, training, values["seed"]),
         }
 
     def _settings(self, name: str) -> Settings:
         kind, values = KINDS.get(name, "classifier"), self.values
-        size = values["batch_size"] * (4 if kind == "one layer" else 1)
-        return Settings(values["epochs"][name], values["lr"][kind], size)
+        of_lstm = {task + LSTM: n for task, n in values["lstm_epochs"].items()}
+        size = values["batch_size"] * {"one layer": 4, "recurrent": 2}.get(kind, 1)
+        return Settings((values["epochs"] | of_lstm)[name], values["lr"][kind], size)
 
     def _key(self, name: str, training: int) -> str:
         """All that a training and its answers depend on."""
@@ -218,3 +235,8 @@ class Trainings:
         assert self.tables  # read by now, and so among the inputs
         inputs = [self.stage.inputs[f"{_FIRST}/{file}.parquet"] for file in _READ]
         return self.store.key(unit=[name, training], about=about, inputs=inputs)
+
+
+def _again(item_ids: pd.Series) -> pd.Series:
+    """The names of items that a second model is asked, too."""
+    return f"{LSTM[1:]}-" + item_ids

@@ -172,6 +172,18 @@ def score_items(items: pd.DataFrame, explanations: pd.DataFrame) -> pd.DataFrame
     return found
 
 
+def score_second(truths: pd.DataFrame, said: pd.DataFrame) -> pd.DataFrame:
+    """The scores under the same truths of models of a second kind: of `score_items`.
+
+    Args:
+        truths: of stage 02, of these models.
+        said: of stage 03, of these models: explainer, model, training, text, scores.
+    """
+    telling = telling_items(truths)
+    answers = telling[["item_id", "model", "training", "text"]].merge(said)
+    return score_items(telling, answers[["item_id", "explainer", "scores"]])
+
+
 def spearman_terms(estimated: Numbers, true: Numbers) -> np.ndarray:
     """Numbers, one a pair, whose mean is Spearman's correlation; zeros where a side is constant.
 

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from ...core.errors import TouchstoneError, check_choice
 from ...core.seeds import seed_for
+from ...models.bilstm import BiLSTM
 from ...models.hf import HFClassifier
 from ...models.load import save_trained
 from ...models.masked_lm import MaskedLM
@@ -39,7 +40,6 @@ from ...models.text_model import (
 )
 from ...models.weights import load_classifier
 from ...training.classifier import Settings, Split, fit, token_forward
-from .lstm import BiLSTM
 from .questions import Head, Vectors
 from .reading import Reading
 from .reviews import ASPECTS, VALUES

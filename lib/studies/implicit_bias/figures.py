@@ -218,7 +218,8 @@ def plot_models(arms: pd.DataFrame) -> plt.Figure:
         if len(near):
             figure.suptitle(_nearest(near.droplevel(["quantity", "part"])))
         handles, labels = axes[0].get_legend_handles_labels()
-        figure.legend(handles, labels, ncols=2, **_OUTSIDE)
+        told = "lines: 95 % intervals over nouns and base models"
+        figure.legend(handles, labels, ncols=2, title=told, **_OUTSIDE)
     return figure
 
 
@@ -310,7 +311,8 @@ def plot_correlations(correlations: pd.DataFrame) -> plt.Figure:
         for rows, mark, colour in ((clear, "o", COLOURS[0]), (~clear, "s", "0.55")):
             _draw_intervals(ax, found[rows], np.flatnonzero(rows), mark, colour)
         ax.set_yticks(range(len(names)), names)
-        ax.set(ylim=(len(names) - 0.5, -0.5), xlabel="rank correlation with the bias score")
+        label = "rank correlation with the bias score, 95 % interval"
+        ax.set(ylim=(len(names) - 0.5, -0.5), xlabel=label)
         ax.set_title(f"{clear.sum()} of {len(names)} intervals exclude zero (blue circles)")
     return figure
 
@@ -340,7 +342,7 @@ def plot_sensitivity(sensitivity: pd.DataFrame) -> plt.Figure:
         ax.set(
             ylim=(len(sensitivity) - 0.5, -0.5),
             xlim=(0.48, high + 0.05),
-            xlabel="mean bias score (dotted: even); beside it the share of sentences kept",
+            xlabel="mean bias score (dotted: even), and share of sentences kept",
         )
         ax.set_title(f"Every version of the rules gives a mean from {low:.2f} to {high:.2f}")
     return figure

@@ -17,6 +17,7 @@ PARTS = {
     "held out": "held-out nouns",
     "winogender": "Winogender",
 }
+GROUPS = PARTS | {"held out, not person": 'held-out nouns except "person"'}  # as tables have them
 PAIRS = {  # two models, and what lies between them
     ("augmented", "placebo"): "augmented minus placebo:\nswap and even share",
     ("even placebo", "placebo"): "even placebo minus placebo:\nthe even share",
@@ -24,13 +25,16 @@ PAIRS = {  # two models, and what lies between them
     ("augmented", "base"): "augmented minus base:\neverything",
     ("placebo", "base"): "placebo minus base:\nmore fine-tuning",
 }
-READINGS = {  # of rules, as stage 04 names them
-    "as set": "as set",
+READINGS = {  # of rules, as stage 04 names them; patterns
+    r"^threshold 0\.0$": "no threshold",
+    "^threshold 0, ": "no threshold, ",
+    r"k = (\d+)$": r"\1 likeliest words",
     "missing: zero": "a missing gender is 0",
     "missing: full_vocab": "whole vocabulary",
     "compared: larger": "threshold for the larger gender",
     "compared: sum": "threshold for the sum",
     "delta": "even zone .5 ±",
+    "words: pronouns": "words: pronouns alone",
     "words: identities": "words: also nouns",
     "words: slot": "words: forms of the slot",
 }

@@ -122,11 +122,12 @@ def plot_plausibility(table: pd.DataFrame, floors: pd.DataFrame, title: str) -> 
     """
     table = table[table["method"].isin(METHODS)]
     names, schemes = list(table["dataset"].unique()), list(table["scheme"].unique())
+    has_paper = "paper" in table and table["paper"].notna().any()  # its marks stand below ours
     with plt.rc_context(STYLE):
         figure, axes = plt.subplots(
             1,
             len(names),
-            figsize=(11, 1.8 + 0.8 * len(schemes)),
+            figsize=(11, 1.8 + (1.1 if has_paper else 0.8) * len(schemes)),
             sharey=True,
             squeeze=False,
             layout="constrained",
@@ -141,7 +142,7 @@ def plot_plausibility(table: pd.DataFrame, floors: pd.DataFrame, title: str) -> 
                 height = schemes.index(r.scheme) + _aside(r.method)
                 _estimate(ax, r.all, height, r, marker, colour)
                 if pd.notna(paper := getattr(r, "paper", None)):
-                    ax.plot(paper, height, marker=marker, color=_GREY, ls="", ms=4)
+                    ax.plot(paper, height + 0.11, marker=marker, color=_GREY, ls="", ms=4)
             ax.set(title=name, xlim=(-0.03, 1.03), xlabel="share of lines that pass")
             ax.set(yticks=range(len(schemes)), yticklabels=schemes)
         axes[0][0].invert_yaxis()
@@ -152,8 +153,8 @@ def plot_plausibility(table: pd.DataFrame, floors: pd.DataFrame, title: str) -> 
             Line2D([], [], color="0.3", ls=":", label="random scores"),
             Line2D([], [], color="0.3", ls="--", label="the nearest noun"),
         ]
-        if "paper" in table and table["paper"].notna().any():
-            label = "grey: the paper, same method"
+        if has_paper:
+            label = "grey, below: the paper, same method"
             keys.append(Line2D([], [], marker="o", ls="", ms=4, color=_GREY, label=label))
         figure.legend(handles=keys, ncols=4, **_BELOW)
         figure.suptitle(title)

@@ -77,6 +77,7 @@ def close_training(values: dict[str, Any]) -> None:
     truths = pd.concat([study.answers(*place) for place in study.models()], ignore_index=True)
     truths = truths.drop(columns=["other", "padding"])
     save_parquet(truths, stage.path("truths.parquet"))
+    save_parquet(truths.head(0), stage.path("second_models.parquet"))
     stage.path("models")
     stage.close(values)
 

@@ -43,6 +43,7 @@ SMALLER = {
     "language_model_revision": "",
     "n_seeds": 2,
     "epochs": {"gender": 1, "planted": 1, "planted-ola": 2, "reviews": 1, "pronoun": 1},
+    "lstm_epochs": {"gender": 1},
     "probe_epochs": 1,
     "explainers": ASKED,
     "budgets": [10],
@@ -88,11 +89,14 @@ def store_of(stage: str) -> Units:
 def test_the_units_of_hub_yaml_run_through_with_tiny_models(
     values: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert set(SMALLER) - set(HUB) == {"probe_epochs", "epochs"}, "else hub.yaml's own values"
+    assert set(SMALLER) - set(HUB) == {"probe_epochs", "epochs", "lstm_epochs"}, (
+        "else hub.yaml's own values"
+    )
     monkeypatch.setattr(trainings, "save_lm", lambda *_: pytest.fail("an LSTM was trained"))
     trained = computed("02_training", values)
     models = [*SMALLER["epochs"], NUMBER]
-    assert [job.model for job in trained] == [f"{n}-{t}" for n in models for t in (0, 1)]
+    trained_too = [*models, "gender-lstm"]
+    assert [job.model for job in trained] == [f"{n}-{t}" for n in trained_too for t in (0, 1)]
 
     stage = open_stage("assay", "hub", "02_training")
     study = Trainings(stage, store_of("02_training"), values)
@@ -109,6 +113,8 @@ def test_the_units_of_hub_yaml_run_through_with_tiny_models(
     nouns = truths.loc[truths["truth"] == "noun", "key"]
     assert all(np.flatnonzero(np.isfinite(key)).tolist() == [1, 2, 4] for key in nouns)
     save_parquet(truths.drop(columns=["other", "padding"]), stage.path("truths.parquet"))
+    second = pd.concat([study.answers(*place) for place in study.second_models()])
+    save_parquet(second.drop(columns=["other", "padding"]), stage.path("second_models.parquet"))
     stage.close(values)
 
     computed("03_attribution", values)
@@ -128,6 +134,13 @@ def test_the_units_of_hub_yaml_run_through_with_tiny_models(
     assert answers["scores"].map(len).equals(n_words)
     assert np.isfinite(np.concatenate(answers["scores"].to_list())).all()
     save_parquet(answers.drop(columns="why"), stage.path("explanations.parquet"))
+    second = pd.concat([asking.explained(*place) for place in asking.second_models()])
+    answered = second["why"] == ""
+    assert set(second.loc[~answered, "explainer"]) == {
+        "AttnLRP",
+        "Attention rollout",
+    }, "an LSTM has no attention between words"
+    save_parquet(second[answered].drop(columns="why"), stage.path("second_models.parquet"))
     stage.close(values)
 
     computed("04_metrics", values)
@@ -137,7 +150,7 @@ def test_the_units_of_hub_yaml_run_through_with_tiny_models(
     assert scores["truth"].nunique() == 3 and scores["training"].nunique() == 2
     assert set(scores["explainer"]) >= everybody
     assert scores["value"].between(-1e-6, 1 + 1e-6).all()
-    assert set(scores["model"]) == {"gender", "reviews"}
+    assert set(scores["model"]) == {"gender", "reviews", "gender-lstm"}
     mixed = deletions.mixed_changes()
     edits = set(load_parquet(stage.input("01_data_generation", "mixed.parquet"))["item_id"])
     assert {name.partition("@")[0] for name in mixed["item_id"]} == edits and len(edits)

@@ -86,7 +86,7 @@ def values(small_outputs: Path, tmp_path: Path) -> dict[str, Any]:
     first_stage()
     stages = [defaults(name) for name in ("02_training", "03_attribution", "04_metrics")]
     few = {"n_layers": 1, "lm_epochs": 1, "lm_width": 8, "probe_epochs": 1, "n_deleted": 2}
-    few |= {"epochs": {"gender": 1, "planted": 1, "planted-ola": 2}}
+    few |= {"epochs": {"gender": 1, "planted": 1, "planted-ola": 2}, "lstm_epochs": {"gender": 1}}
     few |= {"explainers": ASKED, "budgets": [10]}
     encoder = saved(tmp_path, "bert", tf.AutoModelForMaskedLM)
     return stages[0] | stages[1] | stages[2] | few | {"encoder": encoder}
@@ -109,7 +109,9 @@ def close_training(values: dict[str, Any]) -> pd.DataFrame:
     stage = open_stage("assay", "small", "02_training")
     study = Trainings(stage, store_of("02_training", values), values)
     truths = pd.concat([study.answers(*one) for one in study.models()], ignore_index=True)
-    save_parquet(truths.drop(columns=["other", "padding"]), stage.path("truths.parquet"))
+    second = pd.concat([study.answers(*one) for one in study.second_models()], ignore_index=True)
+    for name, table in (("truths", truths), ("second_models", second)):
+        save_parquet(table.drop(columns=["other", "padding"]), stage.path(f"{name}.parquet"))
     stage.path("models")
     stage.close(own("02_training", values))
     return truths
@@ -122,8 +124,10 @@ def close_asking(values: dict[str, Any]) -> pd.DataFrame:
     variants = [("gender", 0, "10"), ("gender", 0, "redrawn")]
     parts = [study.explained(*one) for one in [*study.models(), *variants]]
     said = pd.concat(parts[: -len(variants)], ignore_index=True)
-    kept = said[said["why"] == ""].drop(columns="why")
-    save_parquet(kept, stage.path("explanations.parquet"))
+    second = pd.concat([study.explained(*one) for one in study.second_models()], ignore_index=True)
+    for name, table in (("explanations", said), ("second_models", second)):
+        kept = table[table["why"] == ""].drop(columns="why")
+        save_parquet(kept, stage.path(f"{name}.parquet"))
     stage.close(own("03_attribution", values))
     return pd.concat(parts, ignore_index=True)
 
@@ -140,7 +144,7 @@ def test_jobs_are_the_notebooks_units_and_are_found_by_them(
     values: dict[str, Any], monkeypatch: pytest.MonkeyPatch, small_outputs: Path
 ) -> None:
     jobs = listed("02_training", values)
-    names = ("gender", "planted", "planted-ola", "number")
+    names = ("gender", "planted", "planted-ola", "number", "gender-lstm")
     assert [job.key for job in jobs] == [f"02_training/{n}-{t}" for n in names for t in (0, 1)]
     assert all(job.needs == ("01_data_generation",) and job.seconds > 0 for job in jobs)
     for job in reversed(jobs):  # in any order
@@ -149,8 +153,11 @@ def test_jobs_are_the_notebooks_units_and_are_found_by_them(
     monkeypatch.setattr(trainings, "save_probe", lambda *_: pytest.fail("trained again"))
     truths = close_training(values)
     folder = small_outputs / "assay" / "small" / "02_training" / "models"
-    for name in ("gender", "planted-ola"):
-        mine = truths[(truths["model"] == name) & (truths["training"] == 1)]
+    second = load_parquet(folder.parent / "second_models.parquet")
+    check_second(truths, second)
+    for name in ("gender", "planted-ola", "gender-lstm"):
+        both = pd.concat([truths, second])
+        mine = both[(both["model"] == name) & (both["training"] == 1)]
         model = read_model(*(folder / f"{name}-1.{end}" for end in ("json", "safetensors")))
         assert np.allclose(log_odds(model, mine["sentence"], mine["target"]), mine["f"])
     swaps = truths[truths["truth"] == "swap"]
@@ -160,7 +167,7 @@ def test_jobs_are_the_notebooks_units_and_are_found_by_them(
 
     jobs = listed("03_attribution", values)
     keys = [job.key.removeprefix("03_attribution/") for job in jobs]
-    assert keys[:2] == ["gender-0-single_pass", "gender-0-LIME"] and len(set(keys)) == 8 * 2 + 5
+    assert keys[:2] == ["gender-0-single_pass", "gender-0-LIME"] and len(set(keys)) == 10 * 2 + 5
     budgets = ["Integrated_Gradients-10", "LIME-10", "Kernel_SHAP-10"]
     redrawn = ["single_pass-redrawn", "LIME-redrawn"]
     assert keys[-5:] == [f"gender-0-{name}" for name in budgets + redrawn]
@@ -174,7 +181,8 @@ def test_jobs_are_the_notebooks_units_and_are_found_by_them(
     jobs = listed("04_metrics", values)
     operators = ("pad", "mask", "swap")
     assert [job.key for job in jobs] == [
-        f"04_metrics/gender-{t}-{operator}" for t in (0, 1) for operator in operators
+        *(f"04_metrics/gender-{t}-{operator}" for t in (0, 1) for operator in operators),
+        *(f"04_metrics/gender-lstm-{t}-mask" for t in (0, 1)),
     ]
     assert jobs[0].needs[-1] == "03_attribution"
     for job in jobs:
@@ -184,6 +192,17 @@ def test_jobs_are_the_notebooks_units_and_are_found_by_them(
     assert set(found["truth"]) == {f"deletion, {operator}" for operator in operators}
     assert found.query("explainer == 'oracle'")["value"].eq(1).all()
     assert set(ASKED) | set(who.FLOORS) <= set(found["explainer"])
+
+
+def check_second(truths: pd.DataFrame, second: pd.DataFrame) -> None:
+    """The LSTM is asked the items of the encoder, under other names, and answers otherwise."""
+    of_encoder = truths[truths["model"] == "gender"].reset_index(drop=True)
+    assert second["item_id"].tolist() == ("lstm-" + of_encoder["item_id"]).tolist()
+    shared = ["truth", "target", "cluster", "training"]
+    pd.testing.assert_frame_equal(second[shared], of_encoder[shared])
+    assert second["sentence"].map(list).tolist() == of_encoder["sentence"].map(list).tolist()
+    assert set(second["model"]) == {"gender-lstm"} and second["f"].nunique() > 1
+    assert not np.isclose(second["f"], of_encoder["f"]).any()
 
 
 def check_said(said: pd.DataFrame) -> None:
@@ -225,7 +244,7 @@ def test_a_clone_without_weights_goes_on_from_published_units(
     truths = close_training(values)
     said, scored = close_asking(values), scores(values)
     published = sorted((tmp_path / "reference").rglob("*.parquet"))
-    assert len(published) == 2 * 2 + (2 * 2 + 3 + 2) + 3
+    assert len(published) == 2 * 3 + (2 * 3 + 3 + 2) + 4
     text = {word for words in truths["sentence"] for word in words if len(word) > 4}
     for path in published:
         cells = load_parquet(path).to_numpy().ravel()

@@ -53,14 +53,15 @@ def test_the_word_table_stays_and_the_rest_learns() -> None:
 
 
 @pytest.mark.slow
-def test_one_layer_learns_a_word_and_comes_back(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["one layer", "recurrent"])
+def test_a_model_from_scratch_learns_a_word_and_comes_back(kind: str, tmp_path: Path) -> None:
     texts = [["we", word, "here"] for word in ("sat", "ran") for _ in range(30)]
     rows = pd.DataFrame(
         {"sentence": texts, "target": [0] * 30 + [1] * 30, "sentence_idx": range(60)}
     )
     tokenizer = load_tokenizer(ENCODER)
     ids = sorted({i for row in encode_words(tokenizer, texts, 32) for i in row.ids})
-    about = recipe("one layer", ids=ids)
+    about = recipe(kind, ids=ids)
     model, trained, accuracy = train(about, rows, Settings(10, 0.01, 16))
     assert accuracy == 1 and (log_odds(model, texts, rows["target"]) > 0).all()
     save_model(tmp_path, "one", about, trained)

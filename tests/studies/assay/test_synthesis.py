@@ -12,6 +12,7 @@ from lib.studies.assay.synthesis import (
     below_ceiling,
     between,
     budget_against_truth,
+    by_kind,
     family_contrasts,
     on_one_scale,
     rank_agreement,
@@ -19,6 +20,7 @@ from lib.studies.assay.synthesis import (
     resample,
     split_half,
     tau_b,
+    truths_beyond_kinds,
     truths_beyond_models,
     within_reviews,
 )
@@ -128,6 +130,26 @@ def test_truths_disagree_only_where_they_do_so_more_than_models() -> None:
     assert truths_beyond_models(stretched) == by_truth, "places do not know the units of a truth"
     by_model = truths_beyond_models(made(rng, of_truth=0.0, of_model=0.3))
     assert by_model["low"] <= 0 and by_model["explainer_x_model"] > 0.1
+
+
+def two_kinds(of_truth: float, of_kind: float) -> pd.DataFrame:
+    """An encoder and an LSTM that move explainers as far as is said; the LSTM refuses one."""
+    rng = np.random.default_rng(6)
+    values = made(rng, of_truth, noise=0.02)
+    moved = dict(zip(sorted(set(values["explainer"])), of_kind * rng.normal(size=8), strict=True))
+    shifted = values.assign(value=values["value"] + values["explainer"].map(moved))
+    return by_kind(values, shifted[shifted["explainer"] != "e7"])
+
+
+def test_truths_are_held_against_kinds_of_models() -> None:
+    by_truth = two_kinds(of_truth=0.5, of_kind=0.02)
+    assert set(by_truth["truth"]) == {f"{x}, {kind}" for x in "abc" for kind in ("encoder", "LSTM")}
+    assert set(by_truth["explainer"]) == {f"e{i}" for i in range(7)}
+    found = truths_beyond_kinds(by_truth)
+    assert 0 < found["low"] <= found["difference"] <= found["high"]
+    assert found["explainer_x_truth"] > 3 * found["explainer_x_model"]
+    found = truths_beyond_kinds(two_kinds(of_truth=0.0, of_kind=0.5))
+    assert found["high"] < 0 and found["explainer_x_model"] > 0.1
 
 
 def test_a_family_is_recommended_where_it_is_nowhere_worse_and_somewhere_better() -> None:

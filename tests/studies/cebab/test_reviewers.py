@@ -7,9 +7,9 @@ import torch
 from tiny_models import TEXTS, saved, tiny
 
 from lib.core.errors import TouchstoneError
+from lib.models.bilstm import BiLSTM
 from lib.models.load import read_trained
 from lib.studies.cebab import reading
-from lib.studies.cebab.lstm import BiLSTM
 from lib.studies.cebab.reading import load_reading, load_vectors, save_vectors
 from lib.studies.cebab.reviewers import (
     Reviewer,

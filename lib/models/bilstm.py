@@ -1,6 +1,6 @@
 """A bidirectional LSTM with attention over frozen word vectors.
 
-CEBaB's model without pre-trained layers (appendix C).
+CEBaB's model without pre-trained layers (appendix C), and the assay's second kind of classifier.
 """
 
 import math
@@ -11,9 +11,9 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from ...models.hf import HFClassifier
-from ...models.language_model_layers import kept_for_gradients
-from ...models.text_model import RunsFromEmbeddings
+from .hf import HFClassifier
+from .language_model_layers import kept_for_gradients
+from .text_model import RunsFromEmbeddings
 
 
 class _BiLSTMNet(nn.Module):

@@ -26,7 +26,8 @@
 #   [See the figure](../../outputs/reference/assay/cpu/03_attribution/agreement.png)
 # - **Some explainers never give negative scores**, so they cannot show that a word lowered the model's score. Attention
 #   rollout is one of them. [See one review](../../outputs/reference/assay/cpu/03_attribution/one_review.png)
-# - **Not every explainer works for every model.** Three raise an error for some model.
+# - **Not every explainer works for every model.** Attention rollout, AttnLRP and DeepLift
+#   (rescale rule) raise an error for some models.
 #   [See the messages](../../outputs/reference/assay/cpu/03_attribution/refused.csv)
 
 # %% [markdown] tags=["slide"]

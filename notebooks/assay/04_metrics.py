@@ -30,8 +30,10 @@
 #   *altered words*, *planted* and *cue*, and about 0 under *swap* and *noun*.
 # - **Under most truths another rule is stronger than the floor that we chose beforehand.** Compared with
 #   that rule, fewer explainers lead. [See the floors](../../outputs/reference/assay/cpu/04_metrics/floors.csv)
-# - **Explanations of another run fit nearly as well.** Compared in pairs, only under *edit* is the own run's clearly better.
+# - **Explanations of another run fit nearly as well.** Only under *edit* is the own run's clearly better.
 #   [See the comparisons](../../outputs/reference/assay/cpu/04_metrics/contrasts.csv)
+# - **The kind of model moves explainers more than the truth does.**
+#   [See the table](../../outputs/reference/assay/cpu/04_metrics/beyond.csv)
 #
 # ## You will see
 #
@@ -46,8 +48,8 @@
 # | in (`.parquet`) | from |
 # |---|---|
 # | `forms`, `train` | 01 |
-# | `truths`, and `models/` | 02 |
-# | `explanations`, `redrawn`, `budgets` | 03 |
+# | `truths`, `second_models`, and `models/` | 02 |
+# | `explanations`, `second_models`, `redrawn`, `budgets` | 03 |
 #
 # Out come tables (`.csv`) and two figures.
 #
@@ -489,10 +491,10 @@ show_table(shown.assign(truths=[name_pair(*pair) for pair in pairs]), columns)
 # %% [markdown]
 # With so few texts we call no two truths different.
 #
-# Two truths can also differ because the items are few. So we compare each truth with itself, on halves of its items: its
+# Truths can also differ because items are few. So we compare each with itself, on halves of its items: its
 # *ceiling*, which stage 5 draws.
 #
-# Does the order of explainers depend on the truth *more than on the model*? We split the variance of the ranks into a
+# Does the order depend on the truth *more than on the model*? We split the variance of ranks into a
 # part for each.
 
 # %% tags=["nbval-ignore-output"]
@@ -519,7 +521,7 @@ contrasts = synthesis.family_contrasts(ranked, families, alpha, n_bootstrap)
 _ = stage.table("family_contrasts", contrasts)
 
 # %% [markdown]
-# Which families meet these conditions?
+# Which families do so?
 
 # %% tags=["nbval-ignore-output"]
 columns = {"family": "family", "nowhere_inferior": "nowhere inferior"}

@@ -299,7 +299,7 @@ in_words(
 # ## What if we interpret the paper's rules differently?
 #
 # The paper leaves several rules open: when a sentence is discarded, how many words are looked at, what counts as even. Each mark changes one or two of them.
-# *As set*, the ten likeliest words are looked at. A sentence is discarded where the probability of a gender is below .05, the *threshold*.
+# *As set*, the ten likeliest words are looked at. A sentence is discarded where the probability of a gender is below five hundredths, the *threshold*.
 
 # %% tags=["nbval-ignore-output", "slide"]
 stage.figure("sensitivity", figures.plot_sensitivity(tables["sensitivity"]), formats)

@@ -137,6 +137,7 @@ def test_the_units_of_hub_yaml_run_through_with_tiny_models(
     second = pd.concat([asking.explained(*place) for place in asking.second_models()])
     answered = second["why"] == ""
     assert set(second.loc[~answered, "explainer"]) == {
+        "DeepLift rescale",
         "AttnLRP",
         "Attention rollout",
     }, "an LSTM has no attention between words"

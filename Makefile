@@ -35,9 +35,9 @@ export TOKENIZERS_PARALLELISM := false
 	touch $@
 
 .PHONY: demo
-demo: .venv/run  ## one explained sentence, then the geco study at small scale, from raw text to figures (about 5 minutes of CPU)
+demo: .venv/run  ## one explained sentence, then the geco study with few models, from raw text to figures (about 3 minutes of CPU)
 	$(BIN)/touchstone example
-	$(BIN)/touchstone run geco --scale small
+	$(BIN)/touchstone run geco --scale lesson
 
 .PHONY: tour
 tour: .venv/run  ## the figures of the published runs, drawn again from committed tables, into outputs/tour (a minute) [STUDY=geco]
@@ -131,7 +131,7 @@ data: .venv/run  ## download the published data sets, pinned by commit and SHA-2
 	$(BIN)/touchstone data $(NAMES)
 
 .PHONY: bench
-bench: .venv/run  ## speed beside well-batched peers (25 to 30 minutes of one core; FULL=1: hours, and the other tables), after `make demo` or MODELS=a finished geco run [PUBLISH=1]
+bench: .venv/run  ## speed beside well-batched peers (25 to 30 minutes of one core; FULL=1: hours, and the other tables), after `make geco` or MODELS=a finished geco run [PUBLISH=1]
 	$(BENCH) tools/benchmarks/rivals.py $(if $(FULL),--full,--quick) $(if $(MODELS),--models $(MODELS)) --shape base --no-works
 	$(BENCH) tools/benchmarks/rivals.py $(if $(FULL),--full,--quick) $(if $(MODELS),--models $(MODELS)) $(if $(PUBLISH),--publish)
 	$(if $(FULL),$(BENCH) tools/benchmarks/bench.py --full $(if $(MODELS),--models $(MODELS)))

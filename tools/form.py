@@ -31,7 +31,6 @@ Row = tuple[str, str, str]
 ANSWERS = {
     "make test": "every number is made anew, none is read from units: five trainings (stages 02) "
     "took 1,014 of 2,588 s of a core when CI last ran, and two cores need half of these at best",
-    "make demo": "stages 02 to 04 of geco train and explain six transfer schemes",
     "sections": "one idea a section, and in a stage 05 one figure of the paper",
     "cells": "definition, equation, code and check are cells of their own",
     "code lines over 88": "settings stand on one line with their unit and symbol",

@@ -5,7 +5,7 @@ measured, not calculated.
     python tools/benchmarks/demo.py --beside FOLDER      also run the stages of another checkout of this repository, in turn
     python tools/benchmarks/demo.py --run FOLDER         of a finished demo (its output root) the explanations only
 
-First the demo (an example, then geco at scale small) runs as a whole: processor time of all its
+First the demo (an example, then geco at scale lesson) runs as a whole: processor time of all its
 processes, and of each stage's kernel. Then every model explains the rows of stage 03 with the settings of stage
 03, by each method that sees a model: once by the engine, through the same `run_units` with nothing
 finished yet, once through captum and lime (originals.py) with the same draws. The two take turns,
@@ -49,6 +49,7 @@ SIZES = (
     "n_samples",
 )  # the settings that `originals.original` is told; all others must be the usual ones
 COMPARED = 2  # rows of each model on which the arms' scores are held against each other
+SCALE = "lesson"  # of make demo
 EXPLAINING = "03_attribution"
 
 
@@ -57,8 +58,8 @@ def demo_seconds(checkout: Path, outputs: Path) -> dict[str, float]:
     its kernel counts it), and of what is left: the runner, and the start of the kernels.
     """
     own = {"TOUCHSTONE_OUTPUTS": str(outputs), "PYTHONPATH": str(checkout), "OMP_NUM_THREADS": "1"}
-    shutil.rmtree(outputs / "geco" / "small", ignore_errors=True)
-    commands = {"example": ["example"], "whole": ["run", "geco", "--scale", "small"]}
+    shutil.rmtree(outputs / "geco" / SCALE, ignore_errors=True)
+    commands = {"example": ["example"], "whole": ["run", "geco", "--scale", SCALE]}
     seconds = {}
     for name, command in commands.items():
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -71,7 +72,7 @@ def demo_seconds(checkout: Path, outputs: Path) -> dict[str, float]:
         )
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         seconds[name] = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
-    for path in sorted((outputs / "geco" / "small").glob("0*/run.json")):
+    for path in sorted((outputs / "geco" / SCALE).glob("0*/run.json")):
         seconds[path.parent.name] = float(json.loads(path.read_text()).get("cpu_seconds", "nan"))
     of_stages = sum(s for name, s in seconds.items() if name[0] == "0")
     return seconds | {"runner, start of kernels": seconds.pop("whole") - of_stages}
@@ -97,7 +98,7 @@ def run_stages(store: Units, folder: Path, beside: Path | None) -> pd.DataFrame:
 
 def planned(outputs: Path) -> tuple[list[Unit], StageSources]:
     """What the finished run's stage 03 explained with a model, and the models."""
-    stage = Stage("geco", "small", EXPLAINING, outputs / "geco" / "small" / EXPLAINING)
+    stage = Stage("geco", SCALE, EXPLAINING, outputs / "geco" / SCALE / EXPLAINING)
     chosen = json.loads((stage.folder / "manifest.json").read_text())["parameters"]
     predictions = load_parquet(stage.input("02_training", "predictions.parquet")).query(
         "split == 'test'"

@@ -141,6 +141,23 @@ def test_a_value_is_shown_in_the_units_of_its_claim(tmp_path: Path) -> None:
     assert as_written["found here"].tolist()[-1] == "0.270 (range 0.060 to 0.550)"
 
 
+def test_counts_are_whole_and_nothing_is_minus_zero(
+    registered: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = {1.0: "1.000", 2.0: "2", -0.0004: "0.000", 2.5: "2.500"}
+    rows = [("c", "q", "> 0", value, np.nan, np.nan, "holds", "") for value in values]
+    claims = pd.DataFrame(rows, columns=CLAIMS.columns)
+    shown = show_verdicts(stage("cpu"), claims, registered, "all")  # type: ignore[arg-type]
+    assert shown is not None and shown["found here"].tolist() == list(values.values())
+    entries = yaml.safe_load(registered.read_text())
+    registered.write_text(yaml.safe_dump([entry | {"target": 0.5} for entry in entries]))
+    displayed: list[str] = []
+    monkeypatch.setattr("IPython.display.display", lambda page: displayed.append(page.data))
+    many = claims.assign(why="of 2 comparisons 2 holds")
+    tell_verdicts(stage("cpu"), many, registered, "all")  # type: ignore[arg-type]
+    assert "<td>1.500</td>" in displayed[0], "less the target, which is added again"
+
+
 def test_verdicts_are_told_in_twelve_rows_and_a_line(
     registered: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -219,7 +219,7 @@ def sequence_logits(
         return model.logits(model.embed(ids), to_device(torch.tensor(mask), device))
 
     lengths = [len(ids) for ids in distinct]
-    # Texts of neighbouring lengths may share a pass; a GPU would have to be waited for at each mask.
+    # Neighbouring lengths may share a pass; a GPU would have to be waited for at each mask.
     freely = device.type == "cpu" and len(set(lengths)) > 1 and ignores_padding(model)
     with parameters_fixed(model.module), first_token_only(model):
         for part, logits in budget.run(lengths, forward, freely=freely):

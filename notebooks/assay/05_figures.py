@@ -32,7 +32,7 @@
 #   [See the figure](../../outputs/reference/assay/cpu/05_figures/agreement.png)
 # - **Different kinds of models do so even more.** Under *altered words*, the orders of explainers for an encoder and for an
 #   LSTM agree by -.06<!-- assay/cpu/04_metrics/agreement[left=mask, encoder, right=mask, LSTM].tau -->.
-#   We had expected less. [See the table](../../outputs/reference/assay/cpu/04_metrics/beyond.csv)
+#   We had expected them to differ less. [See the table](../../outputs/reference/assay/cpu/04_metrics/beyond.csv)
 # - **Saliency shows why one truth is not enough.** It has
 #   .93<!-- assay/cpu/04_metrics/cells[truth=mask, explainer=Saliency].raw --> under *altered words*, where
 #   .5 is chance, and .04<!-- assay/cpu/04_metrics/cells[truth=cue, explainer=Saliency].raw --> under *cue*, where .5 is
@@ -151,7 +151,7 @@ shown = {name: name for name in ["explainer", *truths[:6]]}
 show_table(grid, shown | {"mask": "altered words"})
 
 # %% [markdown] tags=["slide"]
-# At run size `small`, with six items for each truth, the order of the explainers can be chance.
+# With six items for each truth, as at run size `small`, the order of the explainers can be chance.
 #
 # ## Do the truths rank explainers alike?
 #
@@ -175,10 +175,10 @@ show_table(plotted.assign(truths=two), columns)
 # %% [markdown] tags=["slide"]
 # The title counts the pairs of truths that differ. At run size `small` the triangles are low, because a half has at most
 # three texts; most dots even lie right of their triangles by chance. In our `cpu` run the deletions with padding and with the mask token
-# agree, and so do edits and deletion in reviews; *altered words* agrees with none of the others.
+# agree, and so do edits and deletion in reviews; *altered words* agrees less with each of the others than with itself.
 #
-# The last lines warn of too simple a lesson: in our `cpu` run an encoder and an LSTM rank the explainers even more
-# differently than two truths do. So an explainer that suits one kind of model need not suit another.
+# The last lines warn of too simple a lesson: in our `cpu` run the places of explainers vary more between an encoder and an
+# LSTM than between truths. So an explainer that suits one kind of model need not suit another.
 #
 # ## Does each explanation depend on the model?
 #

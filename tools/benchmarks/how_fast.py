@@ -65,8 +65,9 @@ def three_sentences(table: pd.DataFrame) -> str:
         f"- For the same work, the engine is {_ratios(work)}. No word's share of an explanation "
         f"differs by more than {work['share_difference'].max():.1g}.",
         f"- For an equally precise answer, it is {_ratios(answer)}.",
-        f"- It reaches {single['of_limit'].min():.0%} to {single['of_limit'].max():.0%} of the "
-        "naive limit, which is the speed of as many plain passes of the model.",
+        f"- With the same work it reaches {single['of_limit'].min():.0%} to "
+        f"{single['of_limit'].max():.0%} of the naive limit, which is the speed of as many plain "
+        "passes of the model.",
     ]
     return "\n".join(sentences)
 
@@ -243,11 +244,10 @@ def where_faster(cells: pd.DataFrame) -> str:
     ]
     for work, some in cells.groupby("work", sort=False):
         ahead = some[some["ratio"] < 1]
-        if len(ahead):
-            where = "; ".join(_point(cell) for cell in ahead.itertuples())
-            most = f"{1 / ahead['ratio'].min():.2f} times as long"
-            lines.append(f"| {work} | {len(ahead)} of {len(some)} | {where} | {most} |")
-    return "\n".join(lines) if len(lines) > 2 else ""
+        where = "; ".join(_point(cell) for cell in ahead.itertuples())
+        most = f"{1 / ahead['ratio'].min():.2f} times as long" if len(ahead) else "no longer"
+        lines.append(f"| {work} | {len(ahead)} of {len(some)} | {where or 'nowhere'} | {most} |")
+    return "\n".join(lines) if (cells["ratio"] < 1).any() else ""
 
 
 def _point(cell: Any) -> str:

@@ -160,7 +160,7 @@ assert (
 )
 
 # %% [markdown]
-# An aspect for which nobody was asked is *not annotated*. That is not *unknown*, which is an answer.
+# An aspect that nobody was asked about is *not annotated*. That is not *unknown*, which is an answer.
 #
 # ### Three tasks
 # The stars are grouped into five, three or two classes. A class of -1 means that the text has no class and is left out.

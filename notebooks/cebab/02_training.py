@@ -324,7 +324,7 @@ print(
 lost = list(study.unlearnings())
 
 # %% [markdown]
-# Is the concept gone? We fit a new linear probe to the vectors of the train texts and let it predict the aspect of the test texts. Its floor is the accuracy of always naming the most frequent value. *Perplexity* says how well the masked language model predicts words; lower is better. The column *its floor* is the perplexity of a rule that knows only how frequent each word is.
+# Is the concept gone? We fit a new linear probe to the vectors of the train texts and let it predict the aspect of the test texts. The probe's floor is the accuracy of always naming the *most frequent value*. *Perplexity* says how well the masked language model predicts words before it forgets anything, so it is the same for all aspects; lower is better. The last column is the perplexity of a rule that knows only how frequent each word is.
 
 # %% tags=["nbval-ignore-output", "slide"]
 rows = [study.unlearnt(*unit) for unit in progress(lost, "encoders without a concept")]
@@ -340,7 +340,7 @@ in_words(
 )
 
 # %% [markdown] tags=["slide"]
-# The concept is gone only where the probe falls to the floor. Here it comes close to its floor for noise, and mostly stays above it elsewhere. There the encoder learnt to deceive its own adversary, and a newly fitted classifier still finds the concept. This is a known weakness of adversarial removal (Elazar and Goldberg 2018). Stage 3 therefore
+# The concept is gone only where the *probe after* falls to the *most frequent value*. Here it comes close for noise, and in the independent world for food. Elsewhere it stays clearly above. There the encoder learnt to deceive its own adversary, and a newly fitted classifier still finds the concept. This is a known weakness of adversarial removal (Elazar and Goldberg 2018). Stage 3 therefore
 # also has methods that remove a concept by linear algebra.
 #
 # ## 5 · Accuracy, between floor and ceiling
@@ -488,7 +488,7 @@ in_words(
 # %% [markdown] tags=["slide"]
 # Both models are above the floors and far below the ceiling; their intervals nearly coincide. For this study a weak model does no harm: an explanation is compared with what *this* model does, right or wrong.
 #
-# The next table says how many texts each model has read.
+# The next table counts the texts that each model has answered. Of dev these are originals and edits; only the originals were used to choose the epoch.
 
 # %%
 n_read = predictions.groupby(["dataset", "model", "split"], sort=False).size()
@@ -521,7 +521,7 @@ in_words(
 )
 
 # %% [markdown]
-# The next cell checks that a head fitted to shuffled labels stays near the floor. The best model must be above it, and the world's reader above the best model.
+# Neither accuracy is clearly above that of the most frequent class (section 5). The next cell checks this. The best model must be above that floor, and the world's reader above the best model.
 
 # %%
 score = accuracy.set_index(by)["accuracy"]

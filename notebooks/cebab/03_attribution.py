@@ -146,6 +146,8 @@ estimate_files = []  # tables of effects estimated elsewhere
 # | $c \to c'$ | the change that it is asked about | `old`, `new` of `aspect` |
 # | $\mathcal{E}_{\mathcal{N}_\phi}(x_u^{C=c}, c')$ | its answer: a change of $K$ probabilities, summing to zero | `e_1` ... `e_5` |
 # | $\phi(x)$ | the vector that the model's last layer reads | `embeddings` |
+#
+# The next cell counts the test pairs of each aspect.
 
 # %%
 stage = open_stage("cebab", scale, "03_attribution")
@@ -179,7 +181,7 @@ in_words(n_pairs, dict(zip(n_pairs, n_pairs)) | {"dataset": "data set"})
 # | Negative | Positive | .5 |
 # | Negative | Negative | .1 |
 #
-# A test text has bad food and bad service, and the model gives it .1. **What if the food had been good?** Stop and guess before you read on.
+# A test text has bad food and bad service, and the model gives it .1. **What if the food had been good?** Stop and guess.
 #
 # - *CONEXP* (conditional expectation) compares averages: (.9 + .6) / 2 − (.5 + .1) / 2 = **.45**. It does not look at the text.
 # - *Approx* (approximate counterfactual) takes a text with good food that agrees in all other aspects. The difference of the model's two answers is .6 − .1 = **.5**.
@@ -220,7 +222,7 @@ shown = pd.DataFrame(answers.items(), columns=["explainer", "effect"])
 in_words(shown, {"explainer": "explainer", "effect": "effect on the class good"})
 
 # %% [markdown]
-# With four texts the regularisation of the regression has much weight, so S-Learner's effect is smaller than the other two.
+# With four texts the regularisation of the regression has much weight, so S-Learner's effect is smallest.
 #
 # For a test pair explainers receive only a `Questions` object. It holds the text, the aspect that the question is about,
 # its present value and its new value. The readers' labels of the other aspects are blanked out. The second text of the
@@ -491,7 +493,7 @@ for first in in_reach.head(1).itertuples(index=False):
     print(f"{len(outside[1])} questions, equal answers")
 
 # %% [markdown]
-# If the settings name a model from outside, all explainers that can explain it do so, for each fine-tuning run separately.
+# If the settings name a model from outside, all explainers that can explain it do so, run by run.
 
 # %%
 handed_in = {
@@ -622,7 +624,7 @@ in_words(
 #
 # ## 6 · Control: does the answer depend on the question?
 #
-# We can ask about one text with two different new values. The table has the share of such cases in which both answers are equal, for explainers where that happens.
+# We can ask about one text with two different new values. The table has the share of such cases in which both answers are equal, for six of the explainers where that happens (`blindness.csv` has all).
 
 # %% tags=["nbval-ignore-output", "slide"]
 keys = ["dataset", "model", "seed", "explainer", "base_id", "aspect"]
@@ -649,7 +651,7 @@ in_words(same[named], {"explainer": "explainer", "same": "share of equal answers
 # *Zero* ignores the question by design. TCAV, ConceptSHAP, INLP, CausaLM and LEACE ignore the direction of the change. If a text does not mention the food, such a method cannot be right about both good and bad food.
 #
 # **No** explainer may use the counterfactual text. We take fifty pairs, and replace by nonsense all that is
-# known about texts other than the ones that the explainers see. The questions and the answers must stay the same.
+# known about texts that the explainers do not see. The questions and the answers must stay the same.
 
 
 # %%

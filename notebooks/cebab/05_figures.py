@@ -108,7 +108,7 @@ print(", ".join(f"{name} {len(table)}" for name, table in tables.items()))
 # The paper says in its section 6 that approximate counterfactuals (*Approx*) are best at direction and size. It also says that INLP (iterative null-space projection), which erases a concept from the model's vectors, has the same cosine error as Approx.
 #
 # A mark is the mean error over all pairs. The floors are vertical lines. The pink dotted line is the human error: a second editor's text is used as the explanation. No explainer can have an L2 error below half of it (stage 4), which is the
-# solid pink line. Both pink lines are about the few questions for which two editors made the same change. So compare them with the marks only roughly. The figure shows ten explainers on the first data set.
+# solid pink line. Both pink lines are about the few questions for which two editors made the same change. So compare them with the marks only roughly. The figure shows ten explainers on the first data set. The Causal Proxy Model explains encoders only, so it is *not run* for the BiLSTM.
 
 # %% tags=["nbval-ignore-output", "slide"]
 ceilings = tables["ceiling"][tables["ceiling"]["same"] == "label"]
@@ -150,7 +150,7 @@ verdicts(
 
 # %% [markdown] tags=["slide"]
 # A verdict is *holds*, *partly*, *fails*, *undecided* or *not run*. *Fails* means that the effect is shown to be absent or reversed. If a claim rests on several comparisons, *partly* means that some of them hold.
-# *Found here* is our value with its interval, or the median of several comparisons with their range. (In [the CSV](../../outputs/reference/cebab/cpu/05_figures/verdict_figure_2.csv), `ours` of comparisons is less the number that the claim names.) A claim about *most* comparisons holds if more than half of them do.
+# *Found here* is our value with its interval, or the median of several comparisons with their range. A *difference* is the error of the explainer that the claim names first, minus that of the other. (In [the CSV](../../outputs/reference/cebab/cpu/05_figures/verdict_figure_2.csv), the number that a claim names is already subtracted from `ours`.) A claim about *most* comparisons holds if more than half of them do.
 #
 # Approx answers with one randomly chosen text. What is peculiar to this text adds more error than its knowledge of the concept removes. The mean over all matching texts does not have this problem. The paper's own code contains no Approx,
 # and the leaderboard in its repository has S-Learner ahead of Approx by L2.
@@ -223,7 +223,7 @@ verdicts(
 #
 # ## Heat map · Where are the errors?
 #
-# Each row is an explainer, each column an aspect and a direction: − is Negative, ? unknown, + Positive. The largest effects stand on the left. Blue cells have a smaller error than *Zero*, red cells with a dot a larger one. The figure shows the first data set.
+# Each row is an explainer ([stage 3](03_attribution.ipynb) says what it does), each column an aspect and a direction: − is Negative, ? unknown, + Positive. The largest effects stand on the left. Blue cells have a smaller error than *Zero*, red cells with a dot a larger one. The figure shows the first data set.
 
 # %% tags=["nbval-ignore-output", "slide"]
 signs = dict(zip(VALUES, "−?+"))  # Negative, unknown, Positive

@@ -111,7 +111,7 @@ print(f"{len(tables)} tables are read")
 # %% [markdown] tags=["slide"]
 # There are five verdicts. A claim **holds** or holds **partly**. It **fails** if a test shows that its effect is absent or reversed. It is **undecided** where the data cannot tell, and **not run** where
 # this run has not computed what the claim needs. Scale `small` has too few sentences, and decides nothing.
-# *Found here* is our value with its 95 % interval, in the units of the claim.
+# *Found here* is our value with its 95 % interval, in the units of the claim. The claims write *bias(s)* for the bias score of a sentence.
 #
 # ## Figure 3 · How are the scores distributed?
 #
@@ -152,7 +152,7 @@ in_words(
 # **Verdicts.** At scale `small` the next cell only counts the claims. At scale `cpu` ([the results page](../../outputs/reference/implicit_bias/cpu/05_figures.ipynb), [table](../../outputs/reference/implicit_bias/cpu/05_figures/verdict_figure_3.csv)):
 #
 # - the mean score over all captions is above .5, with all base models: holds<!-- implicit_bias/cpu/04_metrics/claims[id=all_captions_biased_to_male].verdict -->;
-# - the mean that the paper's rules keep is above .5, with the two base models that pass the gate alone: undecided<!-- implicit_bias/cpu/04_metrics/claims[id=biased_to_male].verdict -->;
+# - the mean over the sentences that the paper's rules keep is above .5, with only the two base models that pass the gate: undecided<!-- implicit_bias/cpu/04_metrics/claims[id=biased_to_male].verdict -->;
 # - more sentences are male than female: holds<!-- implicit_bias/cpu/04_metrics/claims[id=more_male_than_female].verdict -->;
 # - the scores peak near .55<!-- implicit_bias/material/paper_numbers[id=peak].value -->: undecided<!-- implicit_bias/cpu/04_metrics/claims[id=peak_near_055].verdict -->;
 # - the paper's counts add up: holds<!-- implicit_bias/cpu/04_metrics/claims[id=cased_sum].verdict --> for BERT-cased, fails<!-- implicit_bias/cpu/04_metrics/claims[id=uncased_sum].verdict --> for BERT-uncased.
@@ -223,6 +223,8 @@ in_words(
 )
 
 # %% [markdown]
+# Look at the column *in all*. At scale `small` the spread falls in every row; at scale `cpu` it falls only for nouns that were fine-tuned on ([table](../../outputs/reference/implicit_bias/cpu/05_figures/changes.csv)).
+#
 # Does fine-tuning make a model worse? A run that no longer knows the gender of unambiguous nouns fails the gate of stage 2.
 
 # %% tags=["nbval-ignore-output"]
@@ -235,7 +237,9 @@ in_words(
 )
 
 # %% [markdown]
-# **Verdicts.** At scale `small` the next cell only counts the claims. At scale `cpu` ([the results page](../../outputs/reference/implicit_bias/cpu/05_figures.ipynb), [table](../../outputs/reference/implicit_bias/cpu/05_figures/verdict_before_after.csv)) 10<!-- count implicit_bias/cpu/05_figures/verdict_before_after[verdict=holds] --> claims hold, and 6<!-- count implicit_bias/cpu/05_figures/verdict_before_after[verdict=undecided] --> are undecided:
+# Perplexity falls at both scales. Right answers at the gate fall a little at scale `small`, and rise a little at scale `cpu` ([table](../../outputs/reference/implicit_bias/cpu/05_figures/price.csv)).
+#
+# **Verdicts.** At scale `small` the next cell only counts the claims. At scale `cpu` ([the results page](../../outputs/reference/implicit_bias/cpu/05_figures.ipynb), [table](../../outputs/reference/implicit_bias/cpu/05_figures/verdict_before_after.csv)) 10<!-- count implicit_bias/cpu/05_figures/verdict_before_after[verdict=holds] --> claims hold, 1<!-- count implicit_bias/cpu/05_figures/verdict_before_after[verdict=fails] --> fails and 6<!-- count implicit_bias/cpu/05_figures/verdict_before_after[verdict=undecided] --> are undecided:
 #
 # | claim about distance from even: all runs that were started / those that pass the gate | held-out nouns | Winogender |
 # |---|---|---|
@@ -245,8 +249,8 @@ in_words(
 # | the swap itself brings scores closer | undecided<!-- implicit_bias/cpu/04_metrics/claims[id=started_swap_beyond_share].verdict --> / undecided<!-- implicit_bias/cpu/04_metrics/claims[id=swap_beyond_share].verdict --> | |
 # | the placebo does nothing | undecided<!-- implicit_bias/cpu/04_metrics/claims[id=started_placebo_does_nothing].verdict --> / undecided<!-- implicit_bias/cpu/04_metrics/claims[id=placebo_does_nothing].verdict --> | |
 #
-# Augmentation also lowers the mean score (holds<!-- implicit_bias/cpu/04_metrics/claims[id=augmentation_shifts_bias].verdict -->). That it makes nouns more alike fails<!-- implicit_bias/cpu/04_metrics/claims[id=augmentation_narrows_spread].verdict -->.
-# Whether their spread stays the same, over all runs that were started, is undecided<!-- implicit_bias/cpu/04_metrics/claims[id=started_spread_stays].verdict -->.
+# Three more claims compare augmented with the placebo. It lowers the mean score: holds<!-- implicit_bias/cpu/04_metrics/claims[id=augmentation_shifts_bias].verdict -->. It makes nouns more alike: fails<!-- implicit_bias/cpu/04_metrics/claims[id=augmentation_narrows_spread].verdict -->.
+# Over all runs that were started, it leaves their spread as it is: undecided<!-- implicit_bias/cpu/04_metrics/claims[id=started_spread_stays].verdict -->.
 
 # %%
 first = ["augmentation_reduces_bias", "augmentation_beats_base"]
@@ -274,7 +278,8 @@ stage.figure("drivers", figures.plot_drivers(tables["drivers"]), formats)
 #
 # ## Does association with gendered words agree with the score?
 #
-# The paper leaves this open. Each mark is a rank correlation between two measures: how much nearer a phrase or sentence lies to male words than to female ones, and its bias score.
+# The paper leaves this open. Each mark is a rank correlation between two measures: how much nearer a phrase or sentence lies to male words than to female ones, and its bias score. *Input*, *encoder* and *template* are three kinds of vectors
+# ([stage 4](04_metrics.ipynb)). *Within stereotype* compares only phrases of the same stereotype.
 
 # %% tags=["nbval-ignore-output", "slide"]
 stage.figure("correlations", figures.plot_correlations(tables["correlations"]), formats)

@@ -10,7 +10,7 @@ verdict. run_verdicts.csv has a line for each registered claim of each run, as c
 Claims are judged by stage 04, and by appendices that have a claims.csv of their own.
 
 From them come two tables beside the run's own, in outputs/reference/<study>/cpu: decided.csv, how
-many claims were decided before and after the last run, those registered later by themselves; and
+many claims were decided at first and after the last run, those registered later by themselves; and
 open_claims.csv, each claim that is open, with the width of its interval and the reason. A third,
 outputs/reference/across_studies.csv, says what Holm's correction over all studies would leave.
 """
@@ -86,7 +86,10 @@ def append(study: str, claims: Path, what: str) -> None:
 
 
 def decided(study: str) -> pd.DataFrame:
-    """How many registered claims were decided before and after the last run.
+    """How many registered claims were decided after the last run, and before claims were added.
+
+    Before is the last run that judged only claims registered at first (but the last one): so a run
+    that adds a part to an earlier one is compared with what both began from.
 
     Returns:
         claims ("registered at first", or "added later": with a date in claims.yaml), state (before,
@@ -100,9 +103,11 @@ def decided(study: str) -> pd.DataFrame:
         if "registered" in claim
     }
     later = verdicts["claim"].isin(added)
+    earlier = verdicts.loc[verdicts["run"] < last, "run"]
+    first = int(earlier[~earlier.isin(verdicts.loc[later, "run"])].max())
     lines = []
     for claims, part in (("registered at first", ~later), ("added later", later)):
-        for state, run in (("before", last - 1), ("after", last)):
+        for state, run in (("before", first), ("after", last)):
             found = verdicts[part & (verdicts["run"] == run)]["verdict"].value_counts()
             counts = {name: int(found.get(name, 0)) for name in ("undecided", "not run")}
             n = int(found.sum())

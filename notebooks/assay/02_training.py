@@ -142,7 +142,8 @@ stage.figure("by_hand", figure)
 plt.show()
 
 # %% [markdown]
-# They changed both answers by the same amount: 1.72 log-odds. In the figure the two arrows have the same length.
+# They changed both answers by the same amount: 1.72 log-odds. Each arrow leads from the score of the short text to that of
+# the long one, and both arrows have the same length.
 #
 # ## 2 · Training
 #
@@ -209,6 +210,7 @@ keys = ["model", "training"]
 shown = shown.pivot(index=keys, columns="rule", values="right").reset_index()
 shown["training"] += 1
 names = ["single", "and", "or", "order"]
+shown[names] = shown[names].map("{:.3f}".format)
 show_table(shown, {"model": "model", "training": "run"} | dict(zip(names, names)))
 
 # %% [markdown] tags=["slide"]
@@ -317,7 +319,8 @@ columns |= {"rank_correlation": "rank correlation"}
 show_table(plotted.replace(SHORT_NAMES), columns)
 
 # %% [markdown] tags=["slide"]
-# For swapped words the two runs agree: the points rise together. For nouns they agree less. Six edits are too few to tell.
+# For swapped words the two runs agree: the points rise together. For exchanged words, the truth *noun*, they agree less.
+# Six edits are too few to tell.
 #
 # Both runs begin with the same pretrained weights, so other models may agree less than these.
 #

@@ -217,7 +217,8 @@ print(f"{len(copied)} explainers are copies of another")
 # In this run no explainer is a copy of another.
 #
 # How many *forward passes* does each explainer need for one text? In a forward pass the model computes its score once. We
-# count how often the last layer is run for one text of eleven words.
+# count how often the last layer is run for one text of eleven words. The model reads it as fourteen *pieces*, for it cuts
+# rare words such as *bridegroom*. Occlusion leaves out one piece at a time, and runs the whole text once.
 
 # %%
 show_source(who.count_passes)
@@ -235,7 +236,7 @@ show_table(stage.table("cost", price), heads | {"explained": "texts explained"})
 # ## 4 · One review, five explanations
 #
 # The underlined words were removed by the edit. By how much did they change the score, according to each explanation? Sum
-# the numbers below them.
+# the numbers below them. The table after the figure has these sums.
 
 # %% tags=["nbval-ignore-output", "slide"]
 one = truths[(truths["truth"] == "edit") & (truths["training"] == 0)].iloc[0]
@@ -259,7 +260,18 @@ stage.figure("one_review", figure)
 plt.show()
 _ = stage.table("one_review", plotted[["label", "word", "score", "mark"]])
 
+# %% [markdown]
+# The scores of the removed words in sum, and by how much these words really changed the model's score:
+
+# %% tags=["nbval-ignore-output"]
+sums = [np.dot(scores, one.mark) for scores in mine["scores"]] + [one.change]
+sums = pd.DataFrame({"who": [*mine.index, "the model itself"], "sum": sums})
+show_table(sums, {"who": "according to", "sum": "change by the removed words"})
+
 # %% [markdown] tags=["slide"]
+# The removed words lowered the model's score. Integrated Gradients and LIME have the sign right, but less than half of the
+# size. The other three are not in log-odds, so their size means nothing here.
+#
 # *Attention rollout* and *Even* never give negative scores, so they cannot show that words lowered the model's score.
 # *Word counts* gives signed scores, but the signs come from the training texts and not from the model.
 #

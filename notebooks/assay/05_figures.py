@@ -28,7 +28,8 @@
 #   .91<!-- assay/cpu/04_metrics/cells[truth=swap, explainer=Log count ratio].raw --> under *swap*, the best explainer
 #   .89<!-- assay/cpu/04_metrics/cells[truth=swap, explainer=AttnLRP].raw -->.
 #   [See the floors](../../outputs/reference/assay/cpu/04_metrics/floors.csv)
-# - **Different truths rank explainers differently**: seven of eleven pairs, each about one model.
+# - **Different truths rank explainers differently**: seven of eleven pairs, each about one model (the three kinds of
+#   *deletion* count as truths).
 #   [See the figure](../../outputs/reference/assay/cpu/05_figures/agreement.png)
 # - **Different kinds of models do so even more.** Under *altered words*, the orders of explainers for an encoder and for an
 #   LSTM agree by -.06<!-- assay/cpu/04_metrics/agreement[left=mask, encoder, right=mask, LSTM].tau -->.
@@ -80,6 +81,7 @@ from lib.studies.assay import standing
 from lib.studies.assay.figures import (
     PANELS,
     SHORT_NAMES,
+    is_one_truth,
     name_pair,
     plot_agreement,
     plot_whole,
@@ -105,15 +107,16 @@ verdicts = partial(
     tell_verdicts, stage, tables["claims"], material("assay") / "claims.yaml"
 )
 truths = [truth for truth in PANELS if truth in set(tables["cells"]["truth"])]
-print(f"{len(tables['cells'])} cells, {len(truths)} truths")
+n_truths = len({truth.partition(",")[0] for truth in truths})
+print(f"{len(tables['cells'])} cells, {n_truths} truths in {len(truths)} columns")
 
 # %% [markdown] tags=["slide"]
 # ## Every explainer under every truth
 #
 # ![The truths of the assay. altered words: these words differ between the forms. planted: these words alone decide the label. cue: the verb agrees with this noun. swap: what a swap to another form does to the answer. edit: what becomes of the answer without these words. noun: what other nouns here do to the answer. deletion: how fast the answer falls when words go.](../../docs/schematics/assay_truths.svg)
 #
-# **How to read the figure.** Each row is an explainer, each column a truth. Further right is better, and the black line is
-# the best possible score.
+# **How to read the figure.** Each row is an explainer. Each column is a truth; *deletion* has three, one for each thing that
+# is put in the place of a deleted word. Further right is better, and the black line is the best possible score.
 #
 # The grey band ends at the score of a rule that never looks at the model; the rule's name stands in brackets. A dot is
 # filled if the explainer is clearly better: its whole interval lies above the score of this rule. Otherwise it is empty.
@@ -141,26 +144,28 @@ _ = stage.table("whole", plotted)
 # under *altered words*, *planted* and *cue*. It is not perfect under *swap*, *edit* and *noun*, because these truths ask what
 # the words do in the model.
 #
-# Here are the same scores as numbers. We leave out *deletion*, with its three replacements of a deleted word:
+# Here are the same scores as numbers, with the best under *altered words* at the top. We leave out *deletion*:
 
 # %% tags=["nbval-ignore-output"]
 scores = plotted[plotted["role"] == "explainer"]
 grid = scores.pivot(index="explainer", columns="truth", values="raw")[truths]
 grid = stage.table("scores", grid.reset_index(), digits=2)
 shown = {name: name for name in ["explainer", *truths[:6]]}
-show_table(grid, shown | {"mask": "altered words"})
+best_first = grid.sort_values("mask", ascending=False, kind="stable")
+show_table(best_first, shown | {"mask": "altered words"})
 
 # %% [markdown] tags=["slide"]
-# With six items for each truth, as at run size `small`, the order of the explainers can be chance.
+# Saliency and Gradient norm lead under *altered words*, and are last under *cue*. With six items for each truth, as at run
+# size `small`, the order of the explainers can be chance.
 #
 # ## Do the truths rank explainers alike?
 #
-# **How to read the figure.** Each dot compares two truths. At 1 they put the explainers in the same order; at 0 the
+# **How to read the figure.** Each dot compares two truths, or two kinds of *deletion*. At 1 they put the explainers in the same order; at 0 the
 # orders have nothing in common. The blue line is the interval for these explainers, the wide grey one for any explainers
 # of their kind. The triangle shows how well a truth agrees with itself, if we split its items into halves. For two truths
-# we draw the lower of their two triangles. The truths differ clearly if their blue line ends left of it. The last
-# lines compare two models under one truth: an encoder and a single attention layer, the models of gender and of reviews,
-# an encoder and an LSTM.
+# we draw the lower of their two triangles. The truths differ clearly if their blue line ends left of it. The
+# lower part compares two models under one truth: an encoder and a single attention layer, the models of gender and of
+# reviews, an encoder and an LSTM.
 
 # %% tags=["nbval-ignore-output", "slide"]
 figure, plotted = plot_agreement(tables["agreement"])
@@ -168,16 +173,24 @@ stage.figure("agreement", figure, formats)
 plt.show()
 plotted = stage.table("agreement", plotted, digits=2)
 columns = {"truths": "two truths", "tau": "rank correlation", "low": "from"}
-two = [name_pair(*pair.split(" / ")) for pair in plotted["truths"]]
 columns |= {"high": "to", "ceiling": "triangle"}
-show_table(plotted.assign(truths=two), columns)
+two = [pair.split(" / ") for pair in plotted["truths"]]
+named = plotted.assign(truths=[name_pair(*pair) for pair in two])
+is_one = pd.Series([is_one_truth(*pair) for pair in two], index=named.index)
+show_table(named[~is_one], columns)
+
+# %% [markdown]
+# The lower part of the figure:
+
+# %% tags=["nbval-ignore-output", "slide"]
+show_table(named[is_one], columns | {"truths": "one truth, two models"})
 
 # %% [markdown] tags=["slide"]
-# The title counts the pairs of truths that differ. At run size `small` the triangles are low, because a half has at most
+# The title counts the pairs in the upper part that differ. At run size `small` the triangles are low, because a half has at most
 # three texts; most dots even lie right of their triangles by chance. In our `cpu` run the deletions with padding and with the mask token
 # agree, and so do edits and deletion in reviews; *altered words* agrees less with each of the others than with itself.
 #
-# The last lines warn of too simple a lesson: in our `cpu` run the places of explainers vary more between an encoder and an
+# The lower part warns of too simple a lesson: in our `cpu` run the places of explainers vary more between an encoder and an
 # LSTM than between truths. So an explainer that suits one kind of model need not suit another.
 #
 # ## Does each explanation depend on the model?
@@ -245,6 +258,8 @@ show_table(shown, columns)
 # asks your question, and compare it with the rule in its row.
 #
 # ## All claims
+#
+# The claims are worded as we registered them. *Mask* is the truth *altered words*.
 
 # %%
 verdicts("all")

@@ -149,8 +149,8 @@ for name, words in printed.items():
     print(f"{name:<5}", *(f"{word:<{n}}" for word, n in zip(words, widths)))
 
 # %% [markdown]
-# The masks are as expected. The third assert says that *leaves* is the same in the female and the male form. With two classes it is no
-# evidence, and not in the mask.
+# As expected. *Leaves* is the same in the female and the male form. With two classes it is no evidence, and
+# not in the mask.
 #
 # Two functions do this. A label can also delete a word. Then it is deleted in all forms, so lengths stay equal.
 
@@ -171,7 +171,7 @@ print(f"{len(docs)} parsed sentences; pipeline: {pipeline_name}")
 
 # %% [markdown]
 # In the next table the root *shipped* has itself as its head (*hangs from*). This word says nothing about person or
-# number, but its auxiliary *is* does (`aux:pass`; the subject of a passive verb is `nsubj:pass`).
+# number, but its auxiliary *is* does.
 
 # %%
 shown = docs[list(summaries["sentence_id"]).index("the_secret_garden-04")]
@@ -183,7 +183,11 @@ parsed = pd.DataFrame(
         "number": ["".join(word.morph.get("Number")) or "-" for word in shown[:6]],
     }
 )
-show_table(parsed, dict(zip(parsed, ["word", "relation", "hangs from", "number"])))
+meaning = {"nsubj:pass": "passive subject", "aux:pass": "passive auxiliary"}
+meaning |= {"ROOT": "root", "case": "preposition", "obl": "adverbial"}
+meaning |= {"punct": "punctuation", "Sing": "singular"}
+human = {"word": "word", "relation": "relation", "head": "hangs from"}
+show_table(parsed.replace(meaning), human | {"number": "number"})
 
 # %% [markdown]
 # The paper's filters (appendix A.1.2) ask two questions. Is the main verb in the third person singular, like *walks* or *is*? Is the
@@ -219,7 +223,7 @@ show_table(
 )
 
 # %% [markdown]
-# *Third person singular* and *fewer than 30 tokens* remove most. Here is the first sentence that each filter removed:
+# *Third person singular* and *fewer than 30 tokens* remove most. The first sentence that each filter removed:
 
 # %%
 texts = summaries.set_index("sentence_id")["sentence"]
@@ -282,7 +286,7 @@ show_table(counts.tail(3), {"step": "step", "sentences": "sentences left"})
 
 # %% [markdown]
 # For all labels we check that the mask has its ones exactly where the label changes a word. No *he* or *she* may be left in the
-# non-binary form of D_A.
+# non-binary form of *all gendered words*.
 
 # %%
 for label in base:
@@ -327,7 +331,7 @@ show_table(
 
 # %% [markdown]
 # Two sentences differ. In one, only one labeller changed *youth* to *girl*. In the other the neutral form of a *seamstress* is a
-# *stitcher* or a *sewer*.
+# *stitcher* or a *sewer*. This changes no mask, so kappa is 1 for *subject only*.
 #
 # [An appendix](appendix_annotator.ipynb) asks whether a program can write the labels.
 #
@@ -392,7 +396,7 @@ show_table(
 # *wording*, such as *them* for *their*, stay, unless `gold = "corrected"`. In our own text the search finds:
 
 # %%
-print(f"gold: {gold}; {len(corrected_words)} corrections")
+print(f"{len(corrected_words)} words corrected (gold = {gold!r})")
 if len(corrected_words):
     counted = (
         corrected_words.groupby(["dataset", "kind"])["position"]
@@ -571,7 +575,7 @@ statistics = stage.table("statistics", statistics)
 
 # %% [markdown] tags=["slide"]
 # The left panel counts masked words. The right panel shows equation 2 with list A1. Its title says how far from one third
-# (the dashed line) a form is at most, in percentage points.
+# (the dashed line) a form is at most, in percentage points, rounded up.
 
 # %% tags=["slide"]
 bases = {
@@ -635,8 +639,9 @@ show_table(
     wide.round(3).reset_index().replace(PLAIN),
     {"dataset": "words that change", "term_list": "list"} | FORM_NAMES,
 )
+of_test = statistics[statistics["split"] == "test"].replace(PLAIN)
 show_table(
-    statistics[statistics["split"] == "test"].replace(PLAIN),
+    of_test.round({"words_mean": 1, "masked_mean": 1}),
     {
         "dataset": "words that change",
         "words_mean": "words",
@@ -713,7 +718,7 @@ show_table(ranked, dict(zip(ranked, ranked)))
 
 # %% [markdown]
 # Pronouns lead in every column, as in the paper. With *subject only* they are weaker, because other people's pronouns stand in all
-# forms. In the non-binary form, verbs follow: agreement is evidence as well.
+# forms. In the non-binary form, verbs follow: agreement is evidence as well. (*Pibling* means aunt or uncle.)
 #
 # Last, we write the data sets in GECO's format, and read them back.
 

@@ -430,7 +430,7 @@ batch = token_batch(model, [short_row], model.encode([short]), "probability")
 players, worth = batch.is_word[0].nonzero()[:, 0].tolist(), {}
 for present in product([False, True], repeat=len(players)):
     keep = ~batch.is_word[0]
-    keep[players] = torch.tensor(present)
+    keep[players] = torch.tensor(present, device=keep.device)
     mixed = torch.where(keep[:, None], batch.embeddings, batch.baselines)
     with torch.no_grad():
         worth[present] = batch.score(mixed, batch.mask).item()
@@ -442,7 +442,7 @@ for order in orders:
         present[i] = True
         exact[i] += (worth[tuple(present)] - before) / len(orders)
 sampled = {
-    n: captum_route.kernel_shap(batch, n_samples=n).scores[0, players].numpy()
+    n: captum_route.kernel_shap(batch, n_samples=n).scores[0, players].cpu().numpy()
     for n in (25, 100, 1000)
 }
 assert np.abs(sampled[1000] - exact).max() < 0.15 * np.abs(exact).max() + 1e-4

@@ -40,7 +40,7 @@
 #
 # - the figures of GECOBench and two of its first version (v1);
 # - two figures of ours on the models;
-# - the verdicts on the claims, with reasons.
+# - the verdicts on the claims.
 #
 # **You can then** tell *undecided* from *no effect*, and count verdicts. **You need** [stage 4](04_metrics.ipynb).
 # **Time:** 18 minutes to read, under a minute to run,
@@ -116,17 +116,17 @@ print(len(tables), "tables,", len(tables["claims"]), "claims and printed numbers
 #
 # All verdicts are of scale `cpu`. At scale small, a cell for verdicts prints one line; the link above it leads to
 # their table. *Found here* is our value, or the median of several comparisons. (In the CSV, `ours` of comparisons is
-# less the number that the claim names.) Panels are empty where scale small trains no model.
+# less the number that the claim names.) Empty panels and rows: not run at scale small.
 #
 # ## Figure 2b · Which method finds the changed words?
 #
 # ![One sentence in 3 forms, word below word. she: She loves to spend time with her favorite cat .; he: He loves to spend time with his favorite cat .; they: They love to spend time with their favorite cat .. A row of ones and zeros below, the mask, has a 1 at the words that differ: She, loves, her.](../../docs/schematics/three_forms.svg)
 #
-# The words with a 1 are the *changed words*: only they can tell the forms apart.
+# The words with a 1 are the *changed words*.
 #
 # **Claims** (section 4 of the paper, first question). Integrated Gradients beats all other methods on every BERT model
-# and both data sets. With LIME and Gradient SHAP it forms the top three. No method reaches the Pattern Variant. On one
-# attention layer (OLA), every method scores higher than on BERT, and Input x Gradient comes close
+# and both data sets. With LIME and Gradient SHAP it forms the top three. No method reaches the Pattern Variant, a rule
+# made of word counts. On one attention layer (OLA), every method scores higher than on BERT, and Input x Gradient comes close
 # to the Pattern Variant.
 #
 # **How to read the figure.** A mark is the share of attribution on changed words, with its 95 % interval over base sentences and
@@ -200,15 +200,15 @@ judge("figure_2a", "trained_embeddings_improve", "embeddings_matter_most")
 
 # %% [markdown] tags=["slide"]
 # **Why.** *Trained embeddings improve explanations* holds partly<!-- geco/cpu/04_metrics/claims[id=trained_embeddings_improve].verdict -->. *They matter most* holds
-# partly<!-- geco/cpu/04_metrics/claims[id=embeddings_matter_most].verdict -->, too. The released code plots the logarithm of (relative mass accuracy - 1). This is not defined for rows that became worse, so only improved rows
-# are left. Here every row with a zero-shot mass accuracy above zero counts.
+# partly<!-- geco/cpu/04_metrics/claims[id=embeddings_matter_most].verdict -->, too. The released code plots the logarithm of (relative mass accuracy - 1), so it
+# leaves out rows that became worse. Here every row with a zero-shot mass accuracy above zero counts.
 #
 # ## Figure 3 · Which words go with a class?
 #
 # **Claim** (section 4 and appendix). Pronouns correlate most with the class, in both data sets.
 #
 # **How to read the figure.** The bars are Pearson correlations between the tf-idf weight of a word (its frequency in the row, lower for words in many rows) and "this
-# row is of the class". The ten largest are shown, in small letters. In the published texts, *trie* is an error for *try*, and *dona* comes from *Dona Quixote*.
+# row is of the class". The ten largest are shown, in lower case. *Pibling* means aunt or uncle. In the published texts, *trie* is an error for *try*, and *dona* comes from *Dona Quixote*.
 
 # %% tags=["slide"]
 figure, plotted = plots.plot_correlation(
@@ -244,7 +244,7 @@ show_table(
 # **Claim** (section 3.3.5, Table 3). All models reach at least 80 % or nearly so.
 #
 # **How to read the figure.** A dot is the accuracy on test rows, with its interval. A hollow square is the accuracy on *hard* rows, whose first pronoun is
-# somebody else's. The lines are two classifiers without a language model.
+# somebody else's (if few, without an interval). The lines are two classifiers without a language model.
 
 # %% tags=["nbval-ignore-output", "slide"]
 figure, plotted = plots.plot_performance(tables["accuracy_vs_floors"])
@@ -380,7 +380,7 @@ if found is not None:
     )
 
 # %% [markdown]
-# The [README](README.md#the-claims) counts them. Four claims were added for the next run; `cpu` lacks them.
+# The [README](README.md#the-claims) counts them. Four were added later, and the table of `cpu` lacks them.
 
 # %%
 _ = stage.close(globals())

@@ -265,7 +265,7 @@ show_table(
 )
 
 # %% [markdown]
-# Each tree stops at the filter it was written for, and the last one passes all. With the published data the same
+# Each tree stops at its filter, and the last one passes all. With the published data the same
 # function reads the treebank EWT.
 
 # %%
@@ -360,6 +360,7 @@ show_table(pd.DataFrame(shown), {0: "the verb stands", 1: "sentence", 2: "verb"}
 # from the models.
 #
 # With the published data the text is natural: six files from four public sources. This is how one is converted.
+# (`reviews 0 349`: those numbered so.)
 
 # %%
 show_source(recipes.masc_lines)
@@ -503,7 +504,8 @@ show_table(stage.table("statistics", statistics, 3), human)
 # *Reading it.* In Syneval at most one word usually separates the attractor from the predicted verb. So an explanation
 # that simply favours late words fails there. In Winobias the order of the two nouns is balanced, and the rule passes half.
 #
-# **Two checks.** First, we estimate the chance of random scores from 200 draws, which must agree with the exact value.
+# **Two checks.** First, in sets of under 2,000 lines, the share that random scores pass in 200 draws must agree with the
+# exact chance.
 
 
 # %%
@@ -535,7 +537,7 @@ show_table(check.round(3), human)
 
 # %% [markdown]
 # Second, we exchange cues and attractors. The rule *nearest noun* must then pass exactly the lines that it failed,
-# because one of the two spans is always last.
+# because one of the two spans is always last. The output counts the pairs that section 5 keeps from the models.
 
 # %%
 swapped = {
@@ -585,11 +587,10 @@ human = columns("examples", share_of_1="share of plural or female")
 show_table(shown, columns("task", split="part") | human)
 
 # %% [markdown]
-# A probe has to beat a rule that always answers the more frequent class. The rule's accuracy is the number in the last
-# column or, if that is below one half, 1 minus it.
+# A probe has to beat a rule that always answers the more frequent class. Its accuracy is the last column or, if that is
+# below one half, 1 minus it.
 #
-# The next cell writes everything. Each set is also written in tarsius' format, and reading it back must give the same
-# rows.
+# The next cell writes everything. Read back, each set must have the same rows.
 
 # %%
 agreement_lines.save_sets(sets, stage.path("sets.parquet"))

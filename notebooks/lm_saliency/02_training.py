@@ -310,8 +310,8 @@ human = naming.columns("architecture", "size", "layers", "parameters", "perplexi
 in_words(of_models.replace({"size": naming.MODELS}), human)
 
 # %% [markdown]
-# A student starts from its teacher's layers. Only the Transformer's comes near its teacher. The models of the sweep read
-# a tenth of the text, and learn little:
+# A student starts from its teacher's layers. Only the Transformer's student comes near its teacher. The models of the
+# sweep read a tenth of the text, and learn little:
 
 # %% tags=["nbval-ignore-output"]
 numbers = accuracy.loc[
@@ -331,7 +331,7 @@ in_words(swept.assign(size=settings), human | {"learnt": "has learnt number"})
 # not come from the training of the language model. So we train the same kind of probe twice more: on the states that
 # each model has before its training (`untrained`), and on the states of the trained model, with shuffled classes
 # (`shuffled classes`). For the last architecture, the Transformer, the cell compares accuracies. The trained model must
-# be better than the untrained one, and clearly better than shuffled classes; otherwise the cell stops.
+# be better than the untrained one, and clearly better than shuffled classes.
 
 # %%
 full = rows[(rows["size"] == "full") & rows["architecture"].isin(architectures)]
@@ -359,8 +359,8 @@ in_words(table, naming.columns("probe", "accuracy", "low", "high"))
 # *Reading it.* The difference *trained* minus *untrained* is the part that training added. For the Transformer it is
 # large. For the LSTM it is negative: the probe is more accurate on the network before training.
 #
-# A second limit is that text repeats itself. The next cell prints the share of validation prefixes that also occur, word
-# for word, among the examples that the probes were trained on:
+# A second limit is that text repeats itself. The next cell prints the share of validation prefixes that are, word for
+# word, training examples:
 
 # %%
 for task, table in examples.items():
@@ -399,7 +399,7 @@ known = knowledge.knowledge_table(
 
 # %% [markdown]
 # The table shows the full models' AUC on whole sets, without Winobias, whose lines all have one class. The intervals come
-# from a bootstrap over clusters (lines that belong together) and training runs.
+# from a bootstrap over clusters (lines that belong together) and training runs. For gender there is one probe only.
 # [knowledge.csv](../../outputs/reference/lm_saliency/small/02_training/knowledge.csv) has every construction.
 
 # %% tags=["nbval-ignore-output", "slide"]
@@ -431,9 +431,9 @@ show_table(of_sets.reset_index(), human)
 # %% [markdown] tags=["slide"]
 # *Reading it.* From here on, a model has **learnt a set** if the whole interval of its probe's AUC on that set lies above
 # one half. (A probe has learnt its *task* by the validation examples of section 4.) The Transformer has learnt the
-# held-out number sentences. The QRNN is far *below* one half on Syneval. So its scores do depend on a noun, but on
-# the wrong one, mostly the one nearest to the verb. Its answers hardly depend on any noun: stage 4 finds nearly all of
-# them *singular*.
+# held-out number sentences. On Syneval its interval begins just below one half. The QRNN's probe is far *below* it there:
+# its scores follow a wrong noun, mostly the one nearest to the verb. They rarely change its answer, since stage 4 finds
+# nearly all answers *singular*. The *matched* probes, trained without that clue, are above one half there.
 #
 # ## What could be wrong
 #
@@ -446,8 +446,8 @@ show_table(of_sets.reset_index(), human)
 #   the constructions. Section 6 measures every set separately, and stage 4 uses that result.
 # - **The choice of the pass.** A probe keeps the weights of its best pass over the examples. That pass is chosen on the
 #   same examples on which its accuracy is measured, so the accuracy can be too high.
-# - **Few training runs.** A different seed gives a different model. With one training run of each, we do not know by
-#   how much. So stage 4 gives no verdict on claims about trained models.
+# - **Few training runs.** A different seed gives a different model, and one training run does not tell how different. So
+#   stage 4 gives no verdict on claims about trained models.
 #
 # ## Try it
 #

@@ -24,19 +24,18 @@
 #
 # - **Integrated Gradients adds up; the variant in the authors' code does not.** Scores should sum to the rise of the
 #   log-probability from an empty line to the real one. With 100 steps the standard form misses that sum by
-#   .002<!-- lm_saliency/cpu/03_attribution/completeness[path=standard, steps=100].gap -->, the variant by
-#   .198<!-- lm_saliency/cpu/03_attribution/completeness[path=released, steps=100].gap -->. More steps do not close the
+#   .001<!-- lm_saliency/cpu/03_attribution/completeness[path=standard, steps=100].gap -->, the variant by
+#   .196<!-- lm_saliency/cpu/03_attribution/completeness[path=released, steps=100].gap -->. More steps do not close the
 #   second gap. [See the table](../../outputs/reference/lm_saliency/cpu/03_attribution/completeness.csv).
 # - **SmoothGrad draws random numbers; with 30 samples they rarely matter.** A second draw changes the order of the cue
 #   and the attractor in at most 12.5 %<!-- max lm_saliency/cpu/03_attribution/draws.changed --> of the lines.
-#   With 12 samples, up to 17.5 %<!-- max lm_saliency/small/03_attribution/draws.changed -->.
+#   With 12 samples, at scale `small`, up to 17.5 %<!-- max lm_saliency/small/03_attribution/draws.changed -->.
 #   [See the table](../../outputs/reference/lm_saliency/cpu/03_attribution/draws.csv).
 # - **The plain gradient explains both answers of a probe at once.** Its scores for *singular* are those for *plural*
 #   times a negative factor. This is an identity and holds for every model (section 1).
 #   [See one line](../../outputs/reference/lm_saliency/cpu/03_attribution/identity.csv).
 #
-# These are results of scale `cpu`, of models that read a fiftieth of its text. The page below shows the same steps at
-# scale `small`.
+# All other numbers are of scale `cpu`, with models that read a fiftieth of its text. The page below shows scale `small`.
 
 # %% [markdown] tags=["slide"]
 # ## You will see
@@ -149,7 +148,7 @@ explanations = explained.Explanations(stage, globals())
 sets, trained = explanations.sets, explanations.models
 architectures_here = list(trained["architecture"].unique())
 print(len(trained), "probes")
-print({name: len(rows) for name, rows in sets.items()}, "lines")
+print(", ".join(f"{name} {len(rows)}" for name, rows in sets.items()), "lines")
 
 # %% [markdown] tags=["slide"]
 # ## 1 · One line by hand: two classes, one gradient
@@ -231,7 +230,8 @@ show_source(saliency.margin_gradient)
 show_source(saliency.SaliencySettings)
 released = explanations.settings_of("IG released")
 assert (explanations.settings_of("V+VN").method, released.path) == ("V", "released")
-explained.NAMED
+for name, changed in explained.NAMED.items():
+    print(f"{name}:", *[f"{k} = {v}" for k, v in changed.items()] or ["defaults"])
 
 # %% [markdown]
 # Three more methods, for comparison. *Contrastive* explains the margin: why this class rather than the other? With two

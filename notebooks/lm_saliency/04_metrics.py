@@ -212,8 +212,7 @@ known = known.join(
 ).reset_index()
 
 # %% [markdown]
-# The column *says plural or female* is the share of these answers, *balanced* the mean of the shares of right answers in
-# each class.
+# *Says plural or female* is the share of these answers, *balanced* the mean share of right answers over the classes.
 
 # %%
 probe_learnt = (
@@ -251,9 +250,9 @@ human = naming.columns(*named, "constant")
 in_words(known[known["size"] == "full"], human)
 
 # %% [markdown] tags=["slide"]
-# *Reading it.* Of the full models only the Transformer has learnt a set, *Held-out number*. On Syneval the answer
-# of the QRNN ([a recurrent network](../../docs/glossary.md)) is constant. So below, at most one row of each table
-# is evidence about methods.
+# *Reading it.* Of the full models only the Transformer has learnt a set, *Held-out number*. On Syneval the low end of its
+# AUC is just below one half, and the answer of the QRNN ([a recurrent network](../../docs/glossary.md)) is constant. So
+# below, at most one row of each table is evidence about methods.
 #
 # ## 3 · Plausibility, beside two rules
 #
@@ -364,8 +363,8 @@ known = passes[
 turned = known.assign(is_expected=~known["is_expected"])
 
 # %% [markdown]
-# If a model nearly always answers *he*, `all` reflects one scenario only. In `pronouns.csv`, `balanced` is the plain mean of `expected`
-# and `alternative`. It is empty if a scenario has fewer than twenty lines, as in all rows here. For Integrated Gradients:
+# If a model nearly always answers *he*, `all` reflects one scenario only. So `pronouns.csv` also has the plain mean of
+# `expected` and `alternative`, where both have twenty lines. For Integrated Gradients:
 
 # %% tags=["nbval-ignore-output"]
 pronouns = pd.concat(
@@ -407,7 +406,7 @@ in_words(
 #
 # Lines of one template differ in their nouns alone, so the model's reason should be the same. Each later line of a
 # template is compared with its first line, by Pearson's correlation of the scores (section 3.2). This is
-# [input consistency](../../docs/glossary.md).
+# [input consistency](../../docs/glossary.md). In sets that are missing below, lines differ in more than nouns.
 
 # %%
 show_source(pearson)
@@ -468,9 +467,9 @@ by_method(consistency)
 
 # %% [markdown] tags=["slide"]
 # *Reading it.* For V and IG, correlations are highest on Winobias, which no full model has learnt. So consistency alone proves nothing:
-# scores that follow positions and ignore words are perfectly consistent.
+# scores that follow positions alone are perfectly consistent.
 #
-# The two columns of the plain gradient (V) must be equal: its scores for the two classes differ by a negative factor
+# The two numbers of the plain gradient (V) must be equal: its scores for the two classes differ by a negative factor
 # (stage 3), which cancels in a correlation. That factor reverses the order of cue and attractor, and the alternative
 # scenario reverses the test. So under V a line with one cue and one attractor passes for both answers or for neither.
 # The contrastive gradient is V times a positive number (stage 3), so it passes the same lines.
@@ -485,11 +484,12 @@ of_v, of_contrast = (
     of_full.loc[of_full["method"] == name, "passed"] for name in ("V", "Contrastive")
 )
 assert of_contrast.empty or (of_v == of_contrast.reindex(of_v.index)).mean() > 0.99
-print(len(single), "lines: the same in both scenarios")
+print(len(single), "explanations: the same in both scenarios")
 
 # %% [markdown]
 # **What is a template?** The paper counts 24 templates in Syneval and 254 in Winobias. The authors' scripts merge or drop
-# some templates of Syneval, and read the first 147 of Winobias. Our Winobias of scale `small` has 50.
+# some templates of Syneval, and read the first 147 of Winobias. Our Winobias of scale `small` has 50, each with
+# lines of one length.
 
 
 # %%
@@ -510,8 +510,8 @@ def group_counts(name, kind, how):
 
 
 # %% [markdown]
-# The table counts templates and pairs of whole sets. Below the methods stand mean correlations (expected class) over the
-# explained pairs of all full models.
+# The table counts templates and compared pairs of whole sets. Below the methods stand mean correlations (expected class)
+# over the explained pairs of all full models.
 
 # %% tags=["nbval-ignore-output"]
 groupings = pd.DataFrame(
@@ -523,8 +523,11 @@ groupings = pd.DataFrame(
 )
 counts = groupings.loc[:2, ["templates", "pairs", "unequal_pairs"]]
 assert counts.values.tolist() == [[24, 6256, 1296]] * 2 + [[12, 4708, 460]]
-shown = stage.table("groupings", groupings).replace(
-    {"grouping": naming.GROUPINGS, "unequal": naming.UNEQUAL}
+left_out = groupings["unequal_pairs"].where(groupings["unequal"] == "skip", 0)
+shown = (
+    stage.table("groupings", groupings)
+    .assign(pairs=groupings["pairs"] - left_out)
+    .replace({"grouping": naming.GROUPINGS, "unequal": naming.UNEQUAL})
 )
 human = naming.columns("dataset", grouping="templates as in", unequal="unequal lengths")
 show_table(shown, human | naming.columns("templates", "pairs", *naming.METHODS))
@@ -547,8 +550,8 @@ by_method(models)
 # *Reading it.* For the model that has learnt its set, the correlations are between one half and three quarters. Elsewhere
 # they reach from below zero to nearly one, so a high correlation is no sign of learning.
 #
-# The small Transformers of the sweep get the same tests. None has learnt a set, so no method can be judged.
-# Their rows for Syneval (`sweep.csv` has all):
+# The small Transformers of the sweep get the same tests. None has learnt a set. Their rows for Syneval (`sweep.csv` has
+# all):
 
 # %% tags=["nbval-ignore-output"]
 of_inputs = consistency[consistency["side"] == "verum"].rename(
@@ -626,12 +629,12 @@ in_words(shown, human | naming.columns("low", "high", "p_holm", "is_ranked"))
 
 # %% [markdown]
 # *Reading it.* No pair is ranked. For the one model that has learnt its set, the interval includes zero:
-# there are too few lines.
+# so few lines cannot decide.
 #
 # ## 7 · The paper's own numbers, and its claims
 #
 # Tables 3 and 8 print shares of passed lines by scenario (*exp.*, *alt.*) and overall (*all*). So *all* should be *share
-# of exp.* × *exp.* + *share of alt.* × *alt.*. Rounding allows a small gap (`allowed`). These cells exceed it:
+# of exp.* × *exp.* + *share of alt.* × *alt.*. Rounding allows a small gap. These cells exceed it:
 
 # %%
 show_source(printed.integrity)
@@ -645,17 +648,17 @@ print(
     n_off,
     "are far off",
 )
-shown = stage.table("integrity", integrity)[~integrity["adds_up"]]
-human = naming.columns("dataset", "scheme", "method", all="all, printed")
+shown = stage.table("integrity", integrity, 4)[~integrity["adds_up"]]
+exact = {k: shown[k].map("{:.4f}".format) for k in ("from_parts", "allowed")}
 show_table(
-    shown.replace({"method": naming.METHODS}),
-    human | naming.columns("from_parts", "allowed"),
+    shown.assign(**exact).replace({"method": naming.METHODS}),
+    naming.columns("dataset", "scheme", "method", all="all, printed")
+    | naming.columns("from_parts", "allowed"),
 )
 
 # %% [markdown]
 # The claims were written down before the run (`material/claims.yaml`), each with the smallest effect that would matter.
-# Claims added later carry a date, and what we had seen by then. Scale `small` decides nothing: with one training
-# run, the spread between runs is not known.
+# Claims added later carry a date, and what we had seen by then. The sweep counts where all models of a depth have learnt a set. Scale `small` decides nothing.
 
 # %%
 below = {
@@ -669,8 +672,10 @@ of_tables = {
     name: frame[frame["size"] == "full"]
     for name, frame in (("plausibility", passes), ("input_consistency", pairs))
 }
-has_learnt = [is_learnt[key] for key in zip(*(passes[name] for name in of_model))]
-depths = passes[has_learnt].merge(configurations[["size", "layers"]], on="size")
+depths = passes.merge(configurations[["size", "layers"]], on="size")
+learnt = [is_learnt[key] for key in zip(*(depths[name] for name in of_model))]
+of_one = depths.assign(learnt=learnt).groupby(["dataset", "layers"])["learnt"]
+depths = depths[of_one.transform("all").astype(bool)]  # a mean over all settings
 of_depth = ["dataset", "layers", *of_ids[2:]]
 preferred, cuts = (
     stage.input("02_training", name) for name in ("answers.parquet", "thresholds.csv")
@@ -714,7 +719,7 @@ stage.table("claims", found)
 print(f"{len(found)} claims and numbers are judged; stage 5 shows them")
 
 # %% [markdown]
-# Stage 5 shows for how many right answers all three methods point at an attractor (the paper's Table 7):
+# Stage 5 shows for how many right answers all three methods point at an attractor (Table 7).
 
 # %%
 is_named = passes["method"].isin(naming.METHODS) & passes["size"].isin(both_sizes)
@@ -752,7 +757,8 @@ chosen = [
 ]
 
 # %% [markdown]
-# Each row is a word with its role, its score for the model's answer, and the verdict on its line.
+# Each row is a word with its role, its score for the model's answer, and its line's verdict. In the first twelve
+# rows that answer is not the expected one, so the attractor must lead.
 
 # %% tags=["nbval-ignore-output"]
 shown = items.words_to_show(chosen, explained["shown"], passes, sets)
@@ -765,12 +771,12 @@ in_words(first_line, human | {"passed": "line passes"})
 #
 # - **Plausible is not right.** A model may base its answer on something other than the cue. An explanation that shows
 #   this is faithful, and fails the plausibility test.
-# - **Few training runs.** With one training run of each model, an interval covers the choice of lines and not the choice
-#   of weights. It never covers SmoothGrad's draws (stage 3, section 7).
+# - **Few training runs.** With one training run, an interval covers the choice of lines and not of weights. It never
+#   covers SmoothGrad's draws (stage 3, section 7).
 #
 # ## Try it
 #
-# - Set `unequal = "skip"` and see how many pairs the authors' code would lose.
+# - Set `unequal = "skip"`: which correlations change?
 # - Score your own files in tarsius' format with `read_outputs` (`lib/studies/lm_saliency/released.py`).
 #
 # Exercises with checks: [page](../../docs/course/exercises/lm_saliency.md#04-metrics).

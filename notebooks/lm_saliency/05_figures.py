@@ -109,8 +109,7 @@ print("rows:", ", ".join(f"{name} {len(table)}" for name, table in tables.items(
 #
 # Which words are evidence for the model's answer? Above each line stand the expected answer and the model's answer. If
 # they agree, an explanation passes when a cue has the highest score of all marked nouns. If they differ, it passes when
-# an attractor has the highest score. The picture shows one line of
-# each set that has an example.
+# an attractor has the highest score. The picture shows one line of each set that has an example.
 
 # %% tags=["slide"]
 by_word = tables["examples"].fillna({"role": ""})
@@ -146,7 +145,7 @@ figure, _ = plot_words(
     **looks,
 )
 stage.figure("examples", figure, formats)
-print(len(lines), "rows of", len(examples))
+print(f"{len(lines)} of {len(examples)} explanations are shown")
 
 # %% [markdown] tags=["slide"]
 # The plausibility test ignores the words that are not underlined, even where one of them is the darkest of its row (as in
@@ -227,7 +226,7 @@ beside(table_8, "all", "Table 8", "plausibility", "all")
 #
 # Claims of the paper: when two lines differ in a noun, the most consistent method is IG for the LSTM and SG for the
 # Transformer (4a). And consistency is lower between a model and its student than between two such lines in one model
-# (4b).
+# (4b). Only Syneval and Winobias have templates, lines that differ in nouns alone. So 4a does not compare other sets.
 
 # %% tags=["slide"]
 is_learnt = {(r.dataset, r.scheme): r.learnt for r in ours.itertuples()}
@@ -275,8 +274,8 @@ beside(of_students, "estimate", "Table 4b", "model_consistency", "exp")
 # Syneval with IG the paper has
 # 0.981<!-- lm_saliency/material/paper_numbers[id=table6_plausibility_student_Syneval_QRNN_IG_all].value --> for the
 # student and 0.797<!-- lm_saliency/material/paper_numbers[id=table3_plausibility_Syneval_QRNN_IG_all].value --> for its
-# teacher. For each student the paper prints one method only: the one that was best for the teacher. The table shows the
-# column *all*; `table_6.csv` has the others, and input consistency.
+# teacher. For each student the paper prints one method only: the one that was best for the teacher. The table compares
+# shares of all lines (the paper's column *all*); `table_6.csv` has the other columns, and input consistency.
 
 # %% tags=["nbval-ignore-output"]
 of_student = tables["plausibility"].query("size == 'student'")
@@ -303,6 +302,9 @@ human = naming.columns("scheme", "method", "dataset", "paper", "ours")
 in_words(of_all.replace({"method": naming.METHODS}), human)
 
 # %% [markdown] tags=["slide"]
+# *Reading it.* At scale `small` it is the other way round on Syneval: with IG, the student of the QRNN passes fewer lines
+# than the QRNN itself (section 2). But neither has learnt the set, so this is no evidence against the claim.
+#
 # ## 6 · Table 7: a right answer, and the wrong noun
 #
 # In the paper's Table 7 a distilled Transformer answers correctly, and all three methods point at a noun that is not the
@@ -347,7 +349,8 @@ pair = pair.assign(
         for r in pair.itertuples()
     ]
 )
-title = f"Same answer: {len(differ)} of {len(two)} explanations pass in one of the two only."
+title = f"Same answer: {len(differ)} of {len(two)} explanations "
+title += "pass in one of the two only."
 figure, _ = plot_words(pair, title=title, **looks)
 stage.figure("table_7_line", figure, formats)
 
@@ -355,8 +358,9 @@ stage.figure("table_7_line", figure, formats)
 # ## 7 · Figures 1 and 2: depth, width, heads
 #
 # Claim of the paper: IG is better on deeper models, SG on shallower ones; the other settings show no clear pattern. The
-# paper prints no numbers for these figures. Each mark is one small Transformer. Figure 1 shows the natural sets, Figure 2
-# Syneval. At scale `small` there are three models; the last run at `cpu` left the sweep out.
+# paper prints no numbers for these figures. Each mark is one small Transformer. Figure 1 shows the natural sets (at
+# scale `small` the held-out sentences), Figure 2 Syneval. At scale `small` there are three models, at
+# `cpu` twenty-one.
 
 # %% tags=["nbval-ignore-output"]
 sweep = tables["sweep"][tables["sweep"]["method"].isin(["SG", "IG"])]
@@ -426,8 +430,8 @@ else:
 
 # %% [markdown]
 # *Reading it.* At scale `small`, the intervals of models of different depth overlap. Hollow marks belong to models that have
-# not learnt the set, so they are no evidence about the claim. The last run at `cpu` left the sweep out, so there
-# the two figures are missing, and both claims are not run.
+# not learnt the set, so they are no evidence about the claim. At `cpu` two of twenty-one have learnt EWT and none has
+# learnt Syneval, so both claims are not run.
 #
 # ## 8 · Verdicts
 #
@@ -440,9 +444,9 @@ else:
 # [The table](../../outputs/reference/lm_saliency/cpu/05_figures/verdict_all.csv) has all claims and numbers. Its column
 # `ours` is what is found here; of a registered claim, less the number that the claim names.
 #
-# Of the fifteen claims that were registered at first, 6<!-- lm_saliency/cpu/decided[claims=registered at first, state=after].decided --> are decided there, before the last run
+# Of the fifteen claims that were registered at first, 6<!-- lm_saliency/cpu/decided[claims=registered at first, state=after].decided --> are decided there, before the models read books
 # 1<!-- lm_saliency/cpu/decided[claims=registered at first, state=before].decided --> was. Undecided are 6<!-- lm_saliency/cpu/decided[claims=registered at first, state=after].undecided -->, because three training runs differ widely, and
-# 3<!-- lm_saliency/cpu/decided[claims=registered at first, state=after].not run --> were not run: two need the sweep, one an LSTM that has learnt Syneval. Most of the printed numbers belong to models or sets that were not run.
+# 3<!-- lm_saliency/cpu/decided[claims=registered at first, state=after].not run --> were not run: two need a sweep of models that have learnt a set, one an LSTM that has learnt Syneval. Most of the printed numbers belong to models or sets that were not run.
 
 # %%
 registered = material("lm_saliency") / "claims.yaml"

@@ -100,7 +100,7 @@ def aims(table: pd.DataFrame) -> str:
     ours = table[(table["side"] == "engine") & table["ratio"].notna()]
     is_half = ours["arm"].str.contains("bfloat16")
     lines = [
-        "| equal | what | aim | measured [95 % interval] | single rounds | of the limit: engine, peer | |",
+        "| equal | what | aim | measured [95 % interval] | single rounds | of the limit: engine, peer | is the aim met? |",
         "|---|---|---|---|---|---|---|",
     ]
     for (equal, work, precision), aim in AIMS.items():

@@ -2,8 +2,9 @@
 the model, and whether truths agree.
 """
 
+import textwrap
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -26,15 +27,15 @@ class Panel(NamedTuple):
 
 
 PANELS = {
-    "mask": Panel("words\nthat were\naltered", "ROC AUC", 0.0),
-    "planted": Panel("words\nthat were\nplanted", "overlap", 0.0),
-    "cue": Panel("the noun\nthat sets\nthe verb", "share right", 0.0),
-    "swap": Panel("a word\nagainst its\nother form", "rank corr.", -1.0),
-    "edit": Panel("a phrase\nthat a\nperson cut", "rank corr.", -1.0),
-    "noun": Panel("a word\nagainst\nits kind", "rank corr.", -1.0),
-    "deletion, pad": Panel("deleted:\npadding\nin its place", "deletion", 0.0),
-    "deletion, mask": Panel("deleted:\nmask token\nin its place", "deletion", 0.0),
-    "deletion, swap": Panel("deleted:\nother form\nin its place", "deletion", 0.0),
+    "mask": Panel("altered\nwords", "ROC AUC", 0.0),
+    "planted": Panel("planted\nwords", "overlap", 0.0),
+    "cue": Panel("cue: noun\nthat sets\nthe verb", "share right", 0.0),
+    "swap": Panel("swap to\nthe other\nform", "rank corr.", -1.0),
+    "edit": Panel("edit:\na phrase\nis cut", "rank corr.", -1.0),
+    "noun": Panel("noun:\nothers of\nits kind", "rank corr.", -1.0),
+    "deletion, pad": Panel("deletion:\npadding\ninstead", "score", 0.0),
+    "deletion, mask": Panel("deletion:\nmask token\ninstead", "score", 0.0),
+    "deletion, swap": Panel("deletion:\nother form\ninstead", "score", 0.0),
 }
 SHORT_NAMES = {  # truths and their kinds, where a line has room for two of them
     "mask": "altered words",
@@ -47,21 +48,23 @@ SHORT_NAMES = {  # truths and their kinds, where a line has room for two of them
     "deletion, mask, reviews": "deletion in reviews (mask token)",
 }
 _HEADINGS = {
-    "mask": "WHERE in the data are the words?",
-    "swap": "WHAT do words do in this model?",
+    "mask": "WHERE are the words?",
+    "swap": "WHAT do they do in the model?",
     "deletion, pad": "HOW FAST does the answer fall?",
 }
 _GROUPS = {
     "explainer": "Explainers",
-    "floor": "Rules that never look at the model",
+    "floor": "Rules without the model",
     "cheater": "Cheaters",
 }
 _NAMES = {
     **METHODS,
-    "Cheater: marks": "knows which words, not what they do",
-    "Cheater: sizes": "knows how much, not which way",
-    "Cheater: both texts": "holds both texts of an edit",
+    "Cheater: marks": "knows which words",
+    "Cheater: sizes": "knows sizes, not signs",
+    "Cheater: both texts": "knows both texts' scores",
 }
+# inches: above, below and left of the panels, and from row to row
+_ABOVE, _BELOW, _LEFT, _ROW = 2.05, 2.6, 2.15, 0.25
 _CLEAR, _OPEN, _BLIND, _CHEAT = COLOURS[0], "0.45", COLOURS[3], COLOURS[4]
 
 
@@ -108,16 +111,24 @@ def plot_whole(cells: pd.DataFrame, note: str) -> Plotted:
     def middle(truth: str) -> float:
         return (PANELS[truth].lowest + 1) / 2
 
-    with plt.rc_context(STYLE):
+    how = "Further right is better. The rule in [brackets] was chosen before the run."
+    said = textwrap.wrap(f"{note} {how} {_against_best(shown)}", 110)
+    with plt.rc_context(STYLE | {"legend.fontsize": 10}):
+        height = _ROW * (max(rows.values()) + 2.2) + _ABOVE + _BELOW
         figure, axes = plt.subplots(
             1,
             len(truths),
-            figsize=(0.95 * len(truths) + 2.75, 0.25 * max(rows.values()) + 3.3),
+            figsize=(0.87 * len(truths) + _LEFT, height),
             sharey=True,
             squeeze=False,
         )
-        left = 2.75 / figure.get_figwidth()
-        figure.subplots_adjust(left=left, right=0.985, top=0.815, bottom=0.21, wspace=0.16)
+        figure.subplots_adjust(
+            left=_LEFT / figure.get_figwidth(),
+            right=0.985,
+            top=1 - _ABOVE / height,
+            bottom=_BELOW / height,
+            wspace=0.16,
+        )
         for ax, truth in zip(axes[0], truths, strict=True):
             _draw_panel(ax, shown[shown["truth"] == truth], rows)
             asked = set(shown.loc[shown["truth"] == truth, "explainer"])
@@ -127,12 +138,13 @@ def plot_whole(cells: pd.DataFrame, note: str) -> Plotted:
         for truth, heading in _HEADINGS.items():
             if truth in truths:
                 start = axes[0, truths.index(truth)].get_position().x0
-                figure.text(start, 0.89, heading, weight="bold", fontsize=10)
-        figure.suptitle(_finding(shown), x=0.01, y=0.987, ha="left", fontsize=12, weight="bold")
-        how = "Further right is better. The rule in [brackets] was chosen before the run."
-        figure.text(0.01, 0.947, f"{note} {how}", fontsize=10, va="center")
-        figure.text(0.01, 0.925, _against_best(shown), fontsize=10, va="center")
-        figure.legend(handles=_legend(), ncols=3, loc="lower left", bbox_to_anchor=(0.005, 0.0))
+                figure.text(start, 1 - (_ABOVE - 0.75) / height, heading, weight="bold")
+        figure.suptitle(
+            _finding(shown), x=0.01, y=1 - 0.1 / height, ha="left", fontsize=12, weight="bold"
+        )
+        for i, line in enumerate(said):
+            figure.text(0.01, 1 - (0.5 + 0.22 * i) / height, line, va="center")
+        figure.legend(handles=_legend(), ncols=2, loc="lower left", bbox_to_anchor=(0.005, 0.0))
     columns = ["truth", "explainer", "role", "raw", "raw_low", "raw_high", "floor"]
     return figure, shown[[*columns, "is_clear", "by_identity"]].reset_index(drop=True)
 
@@ -152,9 +164,13 @@ def plot_agreement(agreement: pd.DataFrame) -> Plotted:
     shown = agreement.loc[~is_own, ["left", "right", *columns]].reset_index(drop=True)
     lower = [min(ceilings[row.left], ceilings[row.right]) for row in shown.itertuples()]
     shown = shown.assign(ceiling=lower, truths=shown["left"] + " / " + shown["right"])
+    is_one = np.array([is_one_truth(row.left, row.right) for row in shown.itertuples()])
+    order = np.argsort(is_one, kind="stable")  # two models under one truth come last
+    places = np.empty(len(shown))
+    places[order] = np.arange(len(shown)) + 1.2 * is_one[order] * (not is_one.all())
     with plt.rc_context(STYLE):
-        figure, ax = plt.subplots(figsize=(9.5, 0.34 * len(shown) + 1.3), layout="constrained")
-        for y, row in enumerate(shown.itertuples()):
+        figure, ax = plt.subplots(figsize=(9.5, 0.3 * places.max() + 1.9), layout="constrained")
+        for y, row in zip(places, shown.itertuples()):
             wider = np.clip([row.any_low, row.any_high], -1, 1)
             ax.plot(
                 wider,
@@ -166,8 +182,8 @@ def plot_agreement(agreement: pd.DataFrame) -> Plotted:
             ends = np.clip([row.low, row.high], -1, 1)
             of_these = _only(not y, "these explainers:\n95 % interval")
             ax.plot(ends, [y, y], color=COLOURS[0], linewidth=1.5, label=of_these)
-        places = range(len(shown))
-        ax.plot(shown["tau"], places, "o", color=COLOURS[0], label="two truths")
+        dots = "agreement of\nthe two"
+        ax.plot(shown["tau"], places, "o", color=COLOURS[0], label=dots)
         ax.plot(
             shown["ceiling"],
             places,
@@ -176,14 +192,17 @@ def plot_agreement(agreement: pd.DataFrame) -> Plotted:
             label="how well a truth\nagrees with itself",
         )
         ax.axvline(0, color="0.4", linewidth=1)
-        ax.set_yticks(
-            places,
-            [name_pair(row.left, row.right) for row in shown.itertuples()],
-        )
-        ax.set(xlim=(-1.03, 1.03), ylim=(len(shown) - 0.5, -0.5))
+        names = [name_pair(row.left, row.right) for row in shown.itertuples()]
+        headings = {"Two truths or deletions, one model": ~is_one, "One truth, two models": is_one}
+        tops = {name: places[of].min() - 1 for name, of in headings.items() if of.any()}
+        ax.set_yticks([*places, *tops.values()], [*names, *tops])
+        for label in ax.get_yticklabels()[len(names) :]:
+            label.set_weight("bold")
+        ax.tick_params(axis="y", length=0)
+        ax.set(xlim=(-1.03, 1.03), ylim=(places.max() + 0.5, -1.5), xticks=(-1, -0.5, 0, 0.5, 1))
         ax.set_xlabel("Kendall's tau-b: the same order of explainers (1), the opposite (-1)")
-        ax.legend(loc="center left", bbox_to_anchor=(1, 0.5))
-        of_truths = shown[[not _is_one_truth(row) for row in shown.itertuples()]]
+        figure.legend(loc="outside lower center", ncols=4)
+        of_truths = shown[~is_one]
         clear = int((of_truths["high"] < of_truths["ceiling"]).sum())
         figure.suptitle(_agreement_finding(clear, len(of_truths)), fontsize=11, weight="bold")
     return figure, shown[["truths", *columns, "ceiling"]]
@@ -198,23 +217,27 @@ def name_pair(left: str, right: str) -> str:
 
     >>> name_pair("mask", "swap"), name_pair("swap, encoder", "swap, LSTM")
     ('altered words / swapped words', 'swapped words: encoder / LSTM')
+    >>> name_pair("deletion, mask", "deletion, mask, reviews")
+    'deletion (mask token): gender / reviews'
     """
+    if right == f"{left}, reviews":
+        return f"{SHORT_NAMES.get(left, left)}: gender / reviews"
     truth = left.removesuffix(", encoder")
     if truth != left and right.startswith(f"{truth}, "):
         return f"{SHORT_NAMES.get(truth, truth)}: encoder / {right.removeprefix(f'{truth}, ')}"
     return " / ".join(SHORT_NAMES.get(x, x) for x in (left, right))
 
 
-def _is_one_truth(row: Any) -> bool:
+def is_one_truth(left: str, right: str) -> bool:
     """Whether a line compares two models under one truth."""
-    return ": encoder / " in name_pair(row.left, row.right) or row.right == f"{row.left}, reviews"
+    return ": " in name_pair(left, right)
 
 
 def _agreement_finding(clear: int, n_pairs: int) -> str:
     if not clear:
         return "No pair of truths differs clearly:\nno line of two truths ends left of its triangle"
     return (
-        f"{clear} of {n_pairs} pairs of truths clearly rank explainers differently:\n"
+        f"{clear} of {n_pairs} pairs clearly rank explainers of one model differently:\n"
         "their lines end left of their triangles"
     )
 
@@ -258,19 +281,19 @@ def _draw_panel(ax: Axes, part: pd.DataFrame, rows: dict[str, float]) -> None:
     span = 1 - panel.lowest
     ax.set(xlim=(panel.lowest, 1 + 0.03 * span), ylim=(max(rows.values()) + 0.7, -1.5))
     ends = (panel.lowest, panel.lowest + span / 2, 1)
-    ax.set_xticks(ends, [f"{end:g}" for end in ends], fontsize=9)
+    ax.set_xticks(ends, [f"{end:g}" for end in ends])
     for label, side in zip(ax.get_xticklabels(), ("left", "center", "right"), strict=True):
         label.set_horizontalalignment(side)  # so that those of two panels do not touch
     n = part.loc[part["role"] == "explainer", "n_clusters"].max()
     below = f"{panel.score}\nn = {n:.0f}\n[{rule.lower()}]".replace("goal of the", "goal of\nthe")
     below = below.replace("word counts", "word\ncounts")
-    ax.set_xlabel(below if floor < 1 else f"{below}\ncannot be\nbeaten", fontsize=9)
-    ax.set_title(panel.title, fontsize=9)
+    ax.set_xlabel(below if floor < 1 else f"{below}\ncannot be\nbeaten")
+    ax.set_title(panel.title)
     ax.tick_params(axis="y", length=0)
 
 
 def _name_rows(ax: Axes, shown: pd.DataFrame, rows: Mapping[str, float]) -> None:
-    ax.set_yticks(list(rows.values()), [_NAMES.get(name, name) for name in rows], fontsize=9)
+    ax.set_yticks(list(rows.values()), [_NAMES.get(name, name) for name in rows])
     at = ax.get_yaxis_transform()
     for role, words in _GROUPS.items():
         first = min(
@@ -295,8 +318,8 @@ def _against_best(shown: pd.DataFrame) -> str:
     floors = shown.groupby("truth")["floor"].first()
     n_better = int((best > floors.reindex(best.index)).sum())
     return (
-        f"Under {n_better} truths another rule is better than that one (dotted). Against the best "
-        f"rule, explainers are clearly better in {clear} cases."
+        f"In {n_better} of {len(best)} columns another rule is better than that one (dotted). "
+        f"Against the best rule, explainers are clearly better in {clear} cases."
     )
 
 
@@ -320,7 +343,12 @@ def _legend() -> list[Line2D | Patch]:
         mark("s", _BLIND, "white", "rule that never looks at the model"),
         Patch(facecolor="0.9", edgecolor=_BLIND, linestyle="--", label=rule),
         Line2D(
-            [], [], color=_BLIND, linewidth=1.6, linestyle=":", label="the best rule, if another"
+            [],
+            [],
+            color=_BLIND,
+            linewidth=1.6,
+            linestyle=":",
+            label="the best rule, if it is another",
         ),
         mark("D", _CHEAT, "white", "cheater: knows a part of the answer"),
         Line2D([], [], color="0.1", linewidth=1.5, label="knows the whole answer"),

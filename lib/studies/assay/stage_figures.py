@@ -23,7 +23,8 @@ def plot_likeness(likeness: pd.DataFrame) -> plt.Figure:
         drawn = ax.imshow(values, cmap="PuOr_r", vmin=-1, vmax=1)
         for (i, j), value in np.ndenumerate(values):
             colour = "white" if abs(value) > 0.6 else "0.15"
-            number = f"{round(value, 1) + 0:.1f}"  # no -0.0
+            digits = 2 if 0.95 <= abs(value) < 1 else 1  # else it would be written as a whole one
+            number = f"{round(value, digits) + 0:.{digits}f}"  # no -0.0
             ax.text(j, i, number, ha="center", va="center", fontsize=9, color=colour)
         ax.set_xticks(range(len(names)), names, rotation=45, ha="right")
         ax.set_yticks(range(len(names)), names)
@@ -41,12 +42,15 @@ def plot_steps(log_odds: Float[np.ndarray, "seed 2"], title: str) -> plt.Figure:
         log_odds: of the long and of the short text, for each training of a model.
     """
     with plt.rc_context(STYLE):
-        figure, ax = plt.subplots(figsize=(6, 1.8), layout="constrained")
+        figure, ax = plt.subplots(figsize=(8, 2.1), layout="constrained")
         for y, (after, before) in enumerate(log_odds):
             ax.annotate("", (after, y), (before, y), arrowprops={"arrowstyle": "->", "lw": 2})
+            ax.text(before - 0.1, y, f"short text: {before:.2f}", ha="right", va="center")
+            ax.text(after + 0.1, y, f"long text: {after:.2f}", va="center")
+            ax.text((before + after) / 2, y - 0.15, f"{after - before:+.2f}", ha="center")
         names = [f"model {i + 1}" for i in range(len(log_odds))]
         ax.set_yticks(range(len(names)), names)
-        ax.set(xlim=(log_odds.min() - 0.5, log_odds.max() + 0.7), ylim=(-0.5, len(names) - 0.5))
+        ax.set(xlim=(log_odds.min() - 2.2, log_odds.max() + 2.2), ylim=(len(names) - 0.5, -0.7))
         ax.set(xlabel="log-odds of the class", title=title)
     return figure
 

@@ -102,7 +102,7 @@ def test_the_best_rule_is_drawn_beside_the_one_that_was_chosen() -> None:
     dotted = [ax for ax in figure.axes for line in ax.lines if line.get_linestyle() == ":"]
     assert [ax.get_title() for ax in dotted] == [PANELS["edit"].title]
     said = " ".join(text.get_text() for text in figure.texts)
-    assert "Under 1 truths another rule is better" in said
+    assert "In 1 of 3 columns another rule is better" in said
     assert figure._suptitle.get_text().startswith("In 3 of 5 cases"), "of the rule chosen before"
     assert is_clear(table, table["raw"] + 1).sum() == 0
     plt.close(figure)

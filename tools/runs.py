@@ -88,8 +88,8 @@ def append(study: str, claims: Path, what: str) -> None:
 def decided(study: str) -> pd.DataFrame:
     """How many registered claims were decided after the last run, and before claims were added.
 
-    Before is the last run that judged only claims registered at first (but the last one): so a run
-    that adds a part to an earlier one is compared with what both began from.
+    Before is the last earlier run that judged only claims registered at first, so that a run which
+    adds a part to another is compared with what both began from; else the run before the last.
 
     Returns:
         claims ("registered at first", or "added later": with a date in claims.yaml), state (before,
@@ -103,8 +103,8 @@ def decided(study: str) -> pd.DataFrame:
         if "registered" in claim
     }
     later = verdicts["claim"].isin(added)
-    earlier = verdicts.loc[verdicts["run"] < last, "run"]
-    first = int(earlier[~earlier.isin(verdicts.loc[later, "run"])].max())
+    with_later = set(verdicts.loc[later, "run"])
+    first = max(set(verdicts["run"]) - with_later - {last}, default=last - 1)
     lines = []
     for claims, part in (("registered at first", ~later), ("added later", later)):
         for state, run in (("before", first), ("after", last)):

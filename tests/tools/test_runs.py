@@ -98,6 +98,15 @@ def test_claims_that_were_added_later_are_counted_by_themselves(
     assert parts.loc[first, "n"] == whole.loc[first, "n"] - 1
 
 
+def test_the_last_run_is_compared_with_the_last_one_before_claims_were_added() -> None:
+    counted = runs.decided("lm_saliency")
+    _, verdicts = runs.read_runs("lm_saliency")
+    n_of_run = verdicts.groupby("run").size()
+    before = set(counted.loc[counted["state"] == "before", "run"])
+    assert before == {5}, "run 6 judged added claims, too"
+    assert n_of_run[5] < n_of_run[6] == n_of_run[counted["run"].max()]
+
+
 def test_claims_of_an_appendix_are_told_beside_those_of_stage_04(tmp_path: Path) -> None:
     for folder, name in (("04_metrics", "one"), ("appendix_b", "two"), ("appendix_c", "")):
         (tmp_path / folder).mkdir()

@@ -18,21 +18,24 @@
 #
 # ## What we found
 #
-# - **Kernel SHAP and LIME find more with more samples.** With 1,000 samples the mass accuracy of Kernel SHAP is
-#   .81<!-- geco/cpu/03_attribution/sample_sizes[dataset=D_A, scheme=CEf, method=Kernel SHAP, n_samples=1000].MA -->, with 100 samples
-#   .54<!-- geco/cpu/03_attribution/sample_sizes[dataset=D_A, scheme=CEf, method=Kernel SHAP, n_samples=100].MA --> (six rows, a BERT whose head and embeddings were
-#   fine-tuned). The released code takes 25 samples for Kernel SHAP, and 100 samples for LIME. [Table](../../outputs/reference/geco/cpu/03_attribution/sample_sizes.csv)
+# - **LIME and Kernel SHAP need far more samples than the released code draws.** With its 100 samples and 25 samples, their mass accuracy is
+#   .58<!-- geco/cpu/03_attribution/converged[dataset=D_A, scheme=CEf, method=LIME].MA_usual --> and
+#   .43<!-- geco/cpu/03_attribution/converged[dataset=D_A, scheme=CEf, method=Kernel SHAP].MA_usual -->. Drawn until the error of a share is
+#   at most .01, or to 20,000 samples, they reach
+#   .90<!-- geco/cpu/03_attribution/converged[dataset=D_A, scheme=CEf, method=LIME].MA --> and
+#   .92<!-- geco/cpu/03_attribution/converged[dataset=D_A, scheme=CEf, method=Kernel SHAP].MA -->. The median is
+#   16,384<!-- geco/cpu/03_attribution/converged[dataset=D_A, scheme=CEf, method=LIME].samples --> samples for LIME (thirty sentences, one BERT whose
+#   head and embeddings were fine-tuned). So their place in the paper's order depends on this number.
+#   [Table](../../outputs/reference/geco/cpu/03_attribution/converged.csv)
 # - **The baseline can decide the explanation.** It is the input that stands for "no word", usually padding. With mask tokens in its place, the order of the
 #   words by Integrated Gradients correlates only
-#   .30<!-- geco/cpu/03_attribution/choices[method=Integrated Gradients, choice=baseline, value=mask].rank --> with the order that padding gives (twelve rows where only words
-#   about the subject change, and a BERT of which only the head was trained).
-#   [Table](../../outputs/reference/geco/cpu/03_attribution/choices.csv)
-# - **Training moves the attribution onto the words that matter.** The mass accuracy of Integrated Gradients rises from
-#   .18<!-- geco/cpu/03_attribution/controls[model=before training].MA --> to
-#   .81<!-- geco/cpu/03_attribution/controls[model=trained].MA -->; random scores have
+#   .41<!-- geco/cpu/03_attribution/choices[method=Integrated Gradients, choice=baseline, value=mask].rank --> with the order that padding gives (twelve rows of *subject only*). [Table](../../outputs/reference/geco/cpu/03_attribution/choices.csv)
+# - **Training moves attribution onto the changed words.** The mass accuracy of Integrated Gradients rises from
+#   .20<!-- geco/cpu/03_attribution/controls[model=before training].MA --> to
+#   .50<!-- geco/cpu/03_attribution/controls[model=trained].MA -->; random scores have
 #   .21<!-- geco/cpu/03_attribution/controls[model=noise].MA -->. [Table](../../outputs/reference/geco/cpu/03_attribution/controls.csv)
 #
-# These numbers are of scale `cpu`: the published GECO, and a small BERT. Mass accuracy is the share of an explanation that lies on the changed words. The cells
+# The last two are about a BERT of which only the head was trained, on 100 base sentences. Scale `cpu`: the published GECO, and a small BERT. Mass accuracy is the share of an explanation that lies on the changed words. The cells
 # below show scale `small`.
 
 # %% [markdown] tags=["slide"]
@@ -513,7 +516,7 @@ notebooks.show_table(
 # ## 7 · The full run
 #
 # Every model is explained on the same base sentences of the test part, in all forms, and for the class that the row
-# really has. To save time, some models are explained with fewer methods.
+# has. To save time, some models are explained with fewer methods.
 
 # %%
 theirs = explaining.read_foreign(stage, explanation_files, plan)
@@ -610,10 +613,9 @@ headings = {value: name for value, name in headings.items() if value in by_value
 notebooks.show_table(by_value, {"method": "method"} | headings)
 
 # %% [markdown]
-# Saliency and Input x Gradient use no baseline, so nothing changes for them. For the other methods the baseline changes the order of the words more than the function does.
+# Saliency and Input x Gradient use no baseline, so nothing changes for them. For the others the baseline changes the order of the words more than the function does.
 #
-# The number of samples is a choice, too. LIME and Kernel SHAP run once more with each number in `sample_sizes`. There
-# are none at scale `small`; our first finding has some.
+# The number of samples is a choice, too: `sample_sizes` names others for LIME and Kernel SHAP, none at scale `small` ([those of `cpu`](../../outputs/reference/geco/cpu/03_attribution/sample_sizes.csv)).
 
 # %% tags=["nbval-ignore-output"]
 sampling = [name for name in ("LIME", "Kernel SHAP") if name in methods]
@@ -637,7 +639,7 @@ print(f"{len(table)} runs with other numbers of samples")
 # %% [markdown]
 # How many samples are enough? Leave out an eighth of the draws at a time (a *jackknife*): how far the shares then move
 # is an estimate of their error. We draw until this error is below `tolerance`, or `most_samples` is reached. For a
-# short sentence we use all subsets of its words. The next cell explains one form of each base sentence:
+# short sentence we use all subsets of its words. We explain one form of each base sentence:
 
 # %% tags=["nbval-ignore-output"]
 there = trained.query("dataset in @converged_datasets")
@@ -671,8 +673,8 @@ notebooks.show_table(
 
 # %% [markdown]
 # *Samples* is the median over rows, and *reached* the share of rows whose error is small enough. *Mass accuracy* is
-# measured then, *usual mass accuracy* with the usual number of samples. On the two sentences, mass accuracy roughly
-# doubles. So with few samples, a large part of what LIME and Kernel SHAP say is noise.
+# measured then, *usual mass accuracy* with the usual number of samples. Mass accuracy roughly
+# doubles: with few samples, a large part of what LIME and Kernel SHAP say is noise.
 
 # %% [markdown] tags=["slide"]
 # ## 9 · Controls

@@ -19,18 +19,18 @@
 # ## What we found
 #
 # - **Integrated Gradients points at the changed words. So does a rule that never looks at the model.** Integrated Gradients puts
-#   .90<!-- geco/cpu/04_metrics/figure[dataset=D_A, scheme=CEf, method=Integrated Gradients].MA --> of its attribution on them, in a BERT whose head
+#   .87<!-- geco/cpu/04_metrics/figure[dataset=D_A, scheme=CEf, method=Integrated Gradients].MA --> of its attribution on them, in a BERT whose head
 #   and embeddings were fine-tuned. The rule *First pronoun* puts
 #   .98<!-- geco/cpu/04_metrics/figure[dataset=D_A, method=First pronoun].MA --> there.
 #   [Figure](../../outputs/reference/geco/cpu/05_figures/figure_2b.png)
 # - **Deleting words separates the two.** We delete the words in the order of an explanation, and see how far the model's
 #   answer falls. The worst possible order scores 0, the best 1. The rule scores
-#   .40<!-- geco/cpu/appendix_what_models_use/faithfulness[model=CEf, method=First pronoun, measure=NAOPC].estimate --> and Integrated Gradients
-#   .94<!-- geco/cpu/appendix_what_models_use/faithfulness[model=CEf, method=Integrated Gradients, measure=NAOPC].estimate -->. The rule names one word only. (Eight
-#   base sentences.) [Table](../../outputs/reference/geco/cpu/appendix_what_models_use/faithfulness.csv)
-# - **Is Integrated Gradients the best method, as the paper says? We cannot say yet**: the registered claim is
-#   undecided<!-- geco/cpu/04_metrics/claims[id=integrated_gradients_best].verdict -->. On BERT it has the highest means, together with Gradient SHAP. Both were
-#   applied to one fine-tuning run only. [Claims](../../outputs/reference/geco/cpu/04_metrics/claims.csv)
+#   .44<!-- geco/cpu/appendix_what_models_use/faithfulness[model=CEf, method=First pronoun, measure=NAOPC].estimate --> and Integrated Gradients
+#   .94<!-- geco/cpu/appendix_what_models_use/faithfulness[model=CEf, method=Integrated Gradients, measure=NAOPC].estimate -->. The rule names one word only. (Ninety
+#   base sentences, three fine-tuning runs.) [Table](../../outputs/reference/geco/cpu/appendix_what_models_use/faithfulness.csv)
+# - **Is Integrated Gradients the best method, as the paper says? With its numbers of samples nearly**: the claim holds
+#   partly<!-- geco/cpu/04_metrics/claims[id=integrated_gradients_best].verdict -->. In three fine-tuning runs of each BERT that classifies better than the rule, it is above
+#   every method but Gradient SHAP. [With more samples](03_attribution.ipynb), LIME and Kernel SHAP come close to it. [Claims](../../outputs/reference/geco/cpu/04_metrics/claims.csv)
 #
 # This is scale `cpu`: the published GECO, and a small BERT in place of bert-base. Its figures and verdicts are on
 # [the results page](../../outputs/reference/geco/cpu/05_figures.ipynb).
@@ -82,7 +82,7 @@ scale = "small"  # which settings: small, cpu or paper; names the output folder
 formats = ["png"]  # file formats of the figures: png, pdf, svg
 
 # %% [markdown]
-# The next cell reads the tables.
+# The tables:
 
 # %%
 stage = open_stage("geco", scale, "05_figures")
@@ -122,7 +122,7 @@ print(len(tables), "tables,", len(tables["claims"]), "claims and printed numbers
 #
 # ![One sentence in 3 forms, word below word. she: She loves to spend time with her favorite cat .; he: He loves to spend time with his favorite cat .; they: They love to spend time with their favorite cat .. A row of ones and zeros below, the mask, has a 1 at the words that differ: She, loves, her.](../../docs/schematics/three_forms.svg)
 #
-# The words with a 1 are the *changed words*.
+# Words with a 1 are *changed words*.
 #
 # **Claims** (section 4 of the paper, first question). Integrated Gradients beats all other methods on every BERT model
 # and both data sets. With LIME and Gradient SHAP it forms the top three. No method reaches the Pattern Variant, a rule
@@ -148,7 +148,7 @@ place = best.where(best == worst, best + " to " + worst)
 plots.method_grid(places.assign(place=place), "place", "D_S")
 
 # %% [markdown]
-# If every method of a column can have every place, no order is established. [The verdicts](../../outputs/reference/geco/cpu/05_figures/verdict_figure_2b.csv):
+# Where every method can have every place, no order is established. [The verdicts](../../outputs/reference/geco/cpu/05_figures/verdict_figure_2b.csv):
 
 # %%
 judge(
@@ -172,11 +172,11 @@ judge(
 )
 
 # %% [markdown] tags=["slide"]
-# **Why.** *Integrated Gradients is best* is undecided<!-- geco/cpu/04_metrics/claims[id=integrated_gradients_best].verdict -->, because it was applied to one fine-tuning run of each BERT. The top three are
-# undecided<!-- geco/cpu/04_metrics/claims[id=three_best].verdict -->, too. *No method reaches the Pattern Variant* holds partly<!-- geco/cpu/04_metrics/claims[id=pattern_variant_unreached].verdict -->, as does *OLA beats BERT*.
+# **Why.** *Integrated Gradients is best* holds partly<!-- geco/cpu/04_metrics/claims[id=integrated_gradients_best].verdict -->: most comparisons with Gradient SHAP are undecided. The top three hold
+# partly<!-- geco/cpu/04_metrics/claims[id=three_best].verdict -->, too: LIME is not always above the other five. *No method reaches the Pattern Variant* holds partly<!-- geco/cpu/04_metrics/claims[id=pattern_variant_unreached].verdict -->, as does *OLA beats BERT*.
 # Two claims are ours. *A method finds more than First pronoun* fails<!-- geco/cpu/04_metrics/claims[id=beyond_the_first_pronoun].verdict -->. The other
 # holds partly<!-- geco/cpu/04_metrics/claims[id=datasets_differ_beyond_base_rate].verdict -->: mass accuracy is higher for *all gendered words* (D_A) than for *subject only* (D_S), even after a correction for
-# noise.
+# noise, but not for LIME and Kernel SHAP.
 #
 # ## Figure 2a · Does training the embeddings improve explanations?
 #
@@ -199,8 +199,8 @@ _ = stage.table("figure_2a", plotted)
 judge("figure_2a", "trained_embeddings_improve", "embeddings_matter_most")
 
 # %% [markdown] tags=["slide"]
-# **Why.** *Trained embeddings improve explanations* holds partly<!-- geco/cpu/04_metrics/claims[id=trained_embeddings_improve].verdict -->. *They matter most* holds
-# partly<!-- geco/cpu/04_metrics/claims[id=embeddings_matter_most].verdict -->, too. The released code plots the logarithm of (relative mass accuracy - 1), so it
+# **Why.** *Trained embeddings improve explanations* holds<!-- geco/cpu/04_metrics/claims[id=trained_embeddings_improve].verdict -->. *They matter most* holds
+# partly<!-- geco/cpu/04_metrics/claims[id=embeddings_matter_most].verdict -->. The released code plots the logarithm of (relative mass accuracy - 1), so it
 # leaves out rows that became worse. Here every row with a zero-shot mass accuracy above zero counts.
 #
 # ## Figure 3 · Which words go with a class?
@@ -252,7 +252,7 @@ stage.figure("figure_4", figure, formats)
 _ = stage.table("figure_4", plotted)
 
 # %% [markdown]
-# A model to the left of the dashed line is less accurate than a rule without training. [The verdicts](../../outputs/reference/geco/cpu/05_figures/verdict_figure_4.csv):
+# Left of the dashed line: less accurate than a rule without training. [The verdicts](../../outputs/reference/geco/cpu/05_figures/verdict_figure_4.csv):
 
 # %%
 judge(
@@ -265,7 +265,7 @@ judge(
 
 # %% [markdown] tags=["slide"]
 # **Why.** The paper's claim holds partly<!-- geco/cpu/04_metrics/claims[id=accuracy_above_80].verdict -->, and so does ours, that models learn more than the first pronoun. A bar of at least 80 % is low: the class of the first pronoun is right in
-# 98.8 %<!-- geco/cpu/04_metrics/accuracy_vs_floors[dataset=D_A, scheme=First pronoun rule].accuracy --> of the published rows of D_A and in
+# 98.8 %<!-- geco/cpu/04_metrics/accuracy_vs_floors[dataset=D_A, scheme=First pronoun rule].accuracy --> of the rows of D_A and in
 # 94.0 %<!-- geco/cpu/04_metrics/accuracy_vs_floors[dataset=D_S, scheme=First pronoun rule].accuracy --> of D_S. Of the trained models in the paper's Table 3, two are
 # below that on D_S: BERT with a trained head
 # (90.2<!-- geco/material/paper_numbers[id=latest_accuracy_D_S_C].value -->) and OLA
@@ -310,7 +310,7 @@ _ = stage.table("figure_v1_7", plotted)
 judge("figure_v1_7", "forms_explained_differently", "spread_goes_with_difference")
 
 # %% [markdown] tags=["slide"]
-# **Why.** That the forms differ is undecided<!-- geco/cpu/04_metrics/claims[id=forms_explained_differently].verdict -->; that spread goes with difference holds<!-- geco/cpu/04_metrics/claims[id=spread_goes_with_difference].verdict -->. A difference need not be a bias of the model. *Her* is one word where the male form has two, and a noun can have more word pieces
+# **Why.** That the forms differ holds partly<!-- geco/cpu/04_metrics/claims[id=forms_explained_differently].verdict --> (most comparisons are undecided); that spread goes with difference holds<!-- geco/cpu/04_metrics/claims[id=spread_goes_with_difference].verdict -->. A difference need not be a bias of the model. *Her* is one word where the male form has two, and a noun can have more word pieces
 # in one form.
 #
 # ## Figure 8 of the first version · Which of these differences are significant?
@@ -352,7 +352,7 @@ _ = stage.table("figure_yardsticks", plotted)
 #
 # ## Another of ours · Which methods look at the model?
 #
-# **Claim** (Adebayo et al. 2018; not registered). An explanation of the model must change when its weights do.
+# **Claim** (Adebayo et al. 2018). An explanation of the model must change when its weights do.
 #
 # **How to read the figure.** From left to right one more part of the model is random. A line is the correlation of an
 # explanation with that of the trained model: left panels keep the signs of the scores, right panels drop them. The title
@@ -364,12 +364,13 @@ stage.figure("figure_randomisation", figure, formats)
 _ = stage.table("figure_randomisation", plotted)
 
 # %% [markdown]
-# **Why.** The head decides for which class a word counts. So scores with signs change as soon as it is random. Saliency and Guided Backprop have no signs. They show
-# where the model is sensitive, which the lower layers decide. An interval that contains zero does not show that there is no correlation.
+# **Why.** The head decides for which class a word counts. So with a random head, scores with signs order the words anew: this
+# holds<!-- geco/cpu/appendix_what_models_use/claims[id=signed_methods_forget_a_random_head].verdict -->. Saliency and Guided Backprop have no signs. They show
+# where the model is sensitive, which the lower layers decide. That they keep their order holds<!-- geco/cpu/appendix_what_models_use/claims[id=unsigned_methods_survive_a_random_head].verdict -->, too.
 #
 # ## All claims
 #
-# [The verdicts](../../outputs/reference/geco/cpu/05_figures/verdict_all.csv) on all registered claims and printed numbers:
+# [The verdicts](../../outputs/reference/geco/cpu/05_figures/verdict_all.csv) of stage 4:
 
 # %%
 found = verdicts("all")
@@ -380,7 +381,7 @@ if found is not None:
     )
 
 # %% [markdown]
-# The [README](README.md#the-claims) counts them. Four were added later, and the table of `cpu` lacks them.
+# The [README](README.md#the-claims) counts them. [The appendix](appendix_what_models_use.ipynb) judges eight more.
 
 # %%
 _ = stage.close(globals())

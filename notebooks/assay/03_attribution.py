@@ -236,7 +236,8 @@ show_table(stage.table("cost", price), heads | {"explained": "texts explained"})
 # ## 4 · One review, five explanations
 #
 # The underlined words were removed by the edit. By how much did they change the score, according to each explanation? Sum
-# the numbers below them. The table after the figure has these sums.
+# the numbers below them. The table below the figure has these
+# sums, and by how much the words really changed the model's score.
 
 # %% tags=["nbval-ignore-output", "slide"]
 one = truths[(truths["truth"] == "edit") & (truths["training"] == 0)].iloc[0]
@@ -260,10 +261,6 @@ stage.figure("one_review", figure)
 plt.show()
 _ = stage.table("one_review", plotted[["label", "word", "score", "mark"]])
 
-# %% [markdown]
-# The scores of the removed words in sum, and by how much these words really changed the model's score:
-
-# %% tags=["nbval-ignore-output"]
 sums = [np.dot(scores, one.mark) for scores in mine["scores"]] + [one.change]
 sums = pd.DataFrame({"who": [*mine.index, "the model itself"], "sum": sums})
 show_table(sums, {"who": "according to", "sum": "change by the removed words"})

@@ -178,11 +178,6 @@ two = [pair.split(" / ") for pair in plotted["truths"]]
 named = plotted.assign(truths=[name_pair(*pair) for pair in two])
 is_one = pd.Series([is_one_truth(*pair) for pair in two], index=named.index)
 show_table(named[~is_one], columns)
-
-# %% [markdown]
-# The lower part of the figure:
-
-# %% tags=["nbval-ignore-output", "slide"]
 show_table(named[is_one], columns | {"truths": "one truth, two models"})
 
 # %% [markdown] tags=["slide"]

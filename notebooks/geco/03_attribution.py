@@ -20,8 +20,8 @@
 #
 # - **LIME and Kernel SHAP need far more samples than the released code draws.** With its 100 samples and 25 samples, their mass accuracy is
 #   .58<!-- geco/cpu/03_attribution/converged[dataset=D_A, scheme=CEf, method=LIME].MA_usual --> and
-#   .43<!-- geco/cpu/03_attribution/converged[dataset=D_A, scheme=CEf, method=Kernel SHAP].MA_usual -->. Drawn until the error of a share is
-#   at most .01, or to 20,000 samples, they reach
+#   .43<!-- geco/cpu/03_attribution/converged[dataset=D_A, scheme=CEf, method=Kernel SHAP].MA_usual -->. Drawn until the error of a word's
+#   share is below one hundredth, or up to 20,000 samples, they reach
 #   .90<!-- geco/cpu/03_attribution/converged[dataset=D_A, scheme=CEf, method=LIME].MA --> and
 #   .92<!-- geco/cpu/03_attribution/converged[dataset=D_A, scheme=CEf, method=Kernel SHAP].MA -->. The median is
 #   16,384<!-- geco/cpu/03_attribution/converged[dataset=D_A, scheme=CEf, method=LIME].samples --> samples for LIME (thirty sentences, one BERT whose
@@ -35,7 +35,7 @@
 #   .50<!-- geco/cpu/03_attribution/controls[model=trained].MA -->; random scores have
 #   .21<!-- geco/cpu/03_attribution/controls[model=noise].MA -->. [Table](../../outputs/reference/geco/cpu/03_attribution/controls.csv)
 #
-# The last two are about a BERT of which only the head was trained, on 100 base sentences. Scale `cpu`: the published GECO, and a small BERT. Mass accuracy is the share of an explanation that lies on the changed words. The cells
+# The last two are about a BERT with only its head trained, on 100 base sentences. Scale `cpu`: the published GECO, and a small BERT. Mass accuracy is the share of an explanation that lies on the changed words. The cells
 # below show scale `small`.
 
 # %% [markdown] tags=["slide"]
@@ -222,7 +222,7 @@ two_words = attribution.TokenBatch(
 )
 
 # %% [markdown]
-# The library must give the same numbers:
+# The library must agree:
 
 # %%
 by_hand = {
@@ -574,7 +574,7 @@ notebooks.show_table(
 # *Largest word* is the median share of the word with the largest score; a concentrated explanation need not be right.
 # *Gap* is the median size of delta, divided by the rise that the scores should add up to. One explanation in ten
 # exceeds the value in the last column. *Gap* is about zero for Integrated Gradients, and almost half for DeepLift.
-# Dashes: no delta is stored.
+# Dashes: no delta.
 #
 # ## 8 · How much is a matter of choice?
 #
@@ -674,12 +674,12 @@ notebooks.show_table(
 # %% [markdown]
 # *Samples* is the median over rows, and *reached* the share of rows whose error is small enough. *Mass accuracy* is
 # measured then, *usual mass accuracy* with the usual number of samples. Mass accuracy roughly
-# doubles: with few samples, a large part of what LIME and Kernel SHAP say is noise.
+# doubles: with few samples, much of what LIME and Kernel SHAP say is noise.
 
 # %% [markdown] tags=["slide"]
 # ## 9 · Controls
 #
-# Two explanations must be worse than a good one: **noise**, and **the same method before training**, when the head is random. By mass accuracy:
+# Two explanations must be worse than a good one: **noise**, and **the same method before training**, when the head is random:
 
 # %% tags=["nbval-ignore-output", "slide"]
 test = corpus.load_dataset(stage, shown.dataset, "test")

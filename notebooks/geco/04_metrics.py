@@ -26,14 +26,14 @@
 #   [Figure](../../outputs/reference/geco/cpu/05_figures/figure_2b.png)
 # - **With the paper's numbers of samples, Integrated Gradients is nearly the best method**: the claim holds
 #   partly<!-- geco/cpu/04_metrics/claims[id=integrated_gradients_best].verdict -->. In three fine-tuning runs of each BERT that classifies better than the rule, it is above
-#   every method but Gradient SHAP. Against that,
+#   every method but Gradient SHAP. Against Gradient SHAP,
 #   4<!-- count geco/cpu/04_metrics/comparisons[id=integrated_gradients_best, verdict=undecided] --> comparisons are undecided and
 #   1<!-- count geco/cpu/04_metrics/comparisons[id=integrated_gradients_best, verdict=fails] --> fails. [Claims](../../outputs/reference/geco/cpu/04_metrics/claims.csv)
-# - **With more samples, LIME and Kernel SHAP come close to it.** They rise from
-#   .58<!-- geco/cpu/03_attribution/converged[dataset=D_A, scheme=CEf, method=LIME].MA_usual --> and
+# - **With more samples, LIME and Kernel SHAP come close to it.** LIME rises from
+#   .58<!-- geco/cpu/03_attribution/converged[dataset=D_A, scheme=CEf, method=LIME].MA_usual --> to
+#   .90<!-- geco/cpu/03_attribution/converged[dataset=D_A, scheme=CEf, method=LIME].MA -->, and Kernel SHAP from
 #   .43<!-- geco/cpu/03_attribution/converged[dataset=D_A, scheme=CEf, method=Kernel SHAP].MA_usual --> to
-#   .90<!-- geco/cpu/03_attribution/converged[dataset=D_A, scheme=CEf, method=LIME].MA --> and
-#   .92<!-- geco/cpu/03_attribution/converged[dataset=D_A, scheme=CEf, method=Kernel SHAP].MA -->, in one fine-tuning run. That LIME stays below is
+#   .92<!-- geco/cpu/03_attribution/converged[dataset=D_A, scheme=CEf, method=Kernel SHAP].MA --> (one fine-tuning run). That LIME stays below is
 #   undecided<!-- geco/cpu/04_metrics/claims[id=integrated_gradients_above_converged_lime].verdict -->. [Table](../../outputs/reference/geco/cpu/03_attribution/converged.csv)
 #
 # The shares are about *all gendered words* (D_A), at scale `cpu`: the published GECO, and a small BERT
@@ -708,7 +708,7 @@ notebooks.show_table(alone, shown)
 
 # %% [markdown]
 # All leading words are pronouns. Half of the explanations put the pronoun on top. The third number speaks against the
-# claim, but all values behind it come from the same six base sentences, so it decides nothing.
+# claim, but it rests on six base sentences, so it decides nothing.
 #
 # All claims together:
 

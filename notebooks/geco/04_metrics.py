@@ -37,7 +37,7 @@
 #   undecided<!-- geco/cpu/04_metrics/claims[id=integrated_gradients_above_converged_lime].verdict -->. [Table](../../outputs/reference/geco/cpu/03_attribution/converged.csv)
 #
 # The shares are about *all gendered words* (D_A), at scale `cpu`: the published GECO, and a small BERT
-# ([all tables](../../outputs/reference/geco/cpu/04_metrics.md)). The cells below show scale `small`, whose six base sentences decide nothing.
+# ([all tables](../../outputs/reference/geco/cpu/04_metrics.md)). Below is scale `small`, which decides nothing.
 
 # %% [markdown] tags=["slide"]
 # ## You will see
@@ -759,7 +759,7 @@ print(f"{len(verdicts)} verdicts: {found}")
 #
 # ## Try it
 #
-# - Set `rows = "all"`. Which methods lose most?
+# - Set `rows = "all"`, so that all rows count. Which methods lose most?
 
 # %%
 _ = stage.close(globals())

@@ -72,10 +72,11 @@ def main(names: list[str]) -> int:
     bad = False
     with tempfile.TemporaryDirectory() as folder:
         for name in names:
-            study = name.partition("/")[0]
+            study, _, stage = name.partition("/")
             root = Path(folder) / name.replace("/", "-")
-            if (outputs_root() / study / "small").is_dir():
-                shutil.copytree(outputs_root() / study / "small", root / study / "small")
+            if (earlier := outputs_root() / study / "small").is_dir():
+                own = shutil.ignore_patterns(stage)  # its units, too, are made on the device
+                shutil.copytree(earlier, root / study / "small", ignore=own)
             with patch.dict(os.environ, TOUCHSTONE_OUTPUTS=str(root), MPLBACKEND="agg"):
                 lines = refused(sources[name])
             print("\n".join([f"{name}: {len(lines)} cells refused", *lines]), flush=True)

@@ -85,6 +85,4 @@ def main(names: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    import lib.same_numbers
-
     raise SystemExit(main(sys.argv[1:]))

@@ -18,14 +18,14 @@
 #
 # ## What we found
 #
-# - **LIME and Kernel SHAP need far more samples than the released code draws.** With its 100 samples and 25 samples, their mass accuracy is
+# - **LIME and Kernel SHAP need far more samples than the released code draws.** With its 100 samples (LIME) and 25 samples (Kernel SHAP), mass accuracy is
 #   .58<!-- geco/cpu/03_attribution/converged[dataset=D_A, scheme=CEf, method=LIME].MA_usual --> and
 #   .43<!-- geco/cpu/03_attribution/converged[dataset=D_A, scheme=CEf, method=Kernel SHAP].MA_usual -->. Drawn until the error of a word's
 #   share is below one hundredth, or up to 20,000 samples, they reach
 #   .90<!-- geco/cpu/03_attribution/converged[dataset=D_A, scheme=CEf, method=LIME].MA --> and
 #   .92<!-- geco/cpu/03_attribution/converged[dataset=D_A, scheme=CEf, method=Kernel SHAP].MA -->. The median is
 #   16,384<!-- geco/cpu/03_attribution/converged[dataset=D_A, scheme=CEf, method=LIME].samples --> samples for LIME (thirty sentences, one BERT whose
-#   head and embeddings were fine-tuned). So their place in the paper's order depends on this number.
+#   head and embeddings were fine-tuned). So their place in the paper's order depends on it.
 #   [Table](../../outputs/reference/geco/cpu/03_attribution/converged.csv)
 # - **The baseline can decide the explanation.** It is the input that stands for "no word", usually padding. With mask tokens in its place, the order of the
 #   words by Integrated Gradients correlates only

@@ -63,7 +63,7 @@ check: lint  ## in two minutes: the same, and light unit tests
 	$(BIN)/python tools/suite.py --light
 
 .PHONY: test
-test: .venv/test  ## unit tests, every notebook, every table [JOBS=2] [STRICT=1: no skip but those of tests/skips.txt]
+test: .venv/test  ## unit tests of up to a second, every notebook, every table [JOBS=2] [STRICT=1: no skip but those of tests/skips.txt]
 	$(BIN)/python tools/suite.py --jobs $(JOBS) $(if $(STRICT),--strict)
 
 .PHONY: arithmetic
@@ -73,8 +73,8 @@ arithmetic: .venv/test  ## how far the numbers move with other instructions: eve
 	$(BIN)/python tools/spread.py outputs/arithmetic/{avx2,native,narrow,two_threads}
 
 .PHONY: test-more
-test-more: .venv/more  ## what needs an extra, a browser or long: the wheel in a fresh environment, the site, the papers' settings [JOBS=2]
-	$(BIN)/python tools/suite.py --more --jobs $(JOBS)
+test-more: .venv/more  ## all other tests: slow ones (speed, killed runs), and what needs an extra or a browser (wheel, site) [JOBS=2] [STRICT=1]
+	$(BIN)/python tools/suite.py --more --jobs $(JOBS) $(if $(STRICT),--strict)
 
 geco lm_saliency cebab implicit_bias assay: export TOUCHSTONE_STRICT ?= $(STRICT)
 ASKED = --scale $(SCALE) $(if $(STAGE),--stage $(STAGE)) $(if $(FORCE),--force) $(if $(filter command line,$(origin JOBS)),--jobs $(JOBS))

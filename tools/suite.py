@@ -4,6 +4,9 @@
     python tools/suite.py --light                           the tests of make check
     python tools/suite.py --more [--jobs 2]                 make test-more
 
+The second lane has every test that the first leaves out: those that are marked `slow` (more than
+a second: speed, killed runs, resumed jobs) and `more` (a browser, an extra or minutes).
+
 Each part is a pytest of its own, so that no study waits for another; the notebooks of a study run
 in their order. What they write goes into one temporary folder (kept if a test fails), and is
 compared with outputs/reference at the end. Everything printed is in outputs/test.log.
@@ -36,7 +39,7 @@ MORE = ("-p", "no:nbval", "-o", _PLAIN)
 LONGEST = ("geco", "cebab", "implicit_bias")  # first, so that no core waits at the end
 PAGES = "outputs/reference"  # results at scale cpu, drawn from committed tables
 TABLES = "tests/test_reference.py"
-GROUPS = 4  # of the rooms' unit tests
+GROUPS = 3  # of unit tests: each is a process, which imports torch
 NOTHING_TO_RUN = 5  # pytest's exit status where every test of a part was deselected
 
 
@@ -77,37 +80,35 @@ class Part:
         return int(found[1]) if found else 0
 
 
+def rooms() -> list[str]:
+    """The folders of unit tests, one a room of the house, and one a study; without tests/more."""
+    folders = sorted(path for path in (ROOT / "tests").iterdir() if path.is_dir())
+    studies = sorted((ROOT / "tests" / "studies").iterdir())
+    inner = [path for path in folders if path.name not in ("more", "studies")] + studies
+    return [str(path) for path in inner if list(path.glob("test_*.py"))]
+
+
 def parts(light: bool) -> list[Part]:
     """All parts, long ones first."""
-    folders = (path for path in (ROOT / "tests").iterdir() if path.is_dir())
-    rooms = sorted(path for path in folders if path.name != "more")  # make test-more runs these
-    folders = [
-        room
-        for path in rooms
-        for room in (sorted(path.iterdir()) if path.name == "studies" else [path])
-        if list(room.glob("test_*.py"))
-    ]
     files = [str(f) for f in sorted((ROOT / "tests").glob("test_*.py")) if f != ROOT / TABLES]
-    units = [*map(str, folders), "lib"]
+    units = [*rooms(), "lib"]
     if light:
         return grouped("light tests", [*units, *files], 2)
     studies = sorted(find_studies(), key=lambda study: (study not in LONGEST, study))
     told = [f"notebooks/{name}" for name in (*studies, "00_start_here.ipynb")]
     notebooks = [Part(name, [name]) for name in told]
-    rooms = grouped("unit tests", units, GROUPS)
-    return [*notebooks[:1], Part("tests", files), *notebooks[1:], *rooms, Part(PAGES, [PAGES])]
+    unit_tests = grouped("unit tests", [*files, *units], GROUPS)
+    return [*notebooks, *unit_tests, Part(PAGES, [PAGES])]
 
 
 def parts_more() -> list[Part]:
-    """The parts of make test-more, long ones first; tests/more holds nothing else."""
+    """The parts of make test-more, long ones first; tests/more holds nothing of make test."""
     site = [str(ROOT / "tests" / "more" / f"test_{name}.py") for name in ("site", "player")]
     extras = [str(f) for f in sorted((ROOT / "tests" / "more").glob("test_*.py"))]
-    rooms = [str(path) for path in sorted((ROOT / "tests").iterdir()) if path.is_dir()]
     files = [str(f) for f in sorted((ROOT / "tests").glob("test_*.py"))]
     return [
         *grouped("extras", [f for f in extras if f not in site], 2),  # they wait for other programs
-        Part("paper's settings", files),
-        Part("rooms", [room for room in rooms if not room.endswith("more")]),
+        *grouped("slow tests", [*files, *rooms()], GROUPS),
         Part("site and player", site),
     ]
 
@@ -132,7 +133,8 @@ def report(part: Part, log: Path) -> None:
 
 def run(jobs: int, folder: str, lane: str) -> list[Part]:
     """Run all parts, so many at once, and in the full lane the comparison of tables after them."""
-    marks = {"light": "not slow and not more", "full": "not more", "more": "more"}
+    quick = "not slow and not more"
+    marks = {"light": quick, "full": quick, "more": "slow or more"}
     given = ["-m", marks[lane], *(MORE if lane == "more" else ())]
     asked = parts_more() if lane == "more" else parts(lane == "light")
     waiting = [Part(part.name, [*given, *part.arguments]) for part in asked]
@@ -153,7 +155,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1))
     lanes = parser.add_mutually_exclusive_group()
     lanes.add_argument("--light", action="store_true", help="unit tests that are not slow")
-    lanes.add_argument("--more", action="store_true", help="what needs an extra, a browser or long")
+    lanes.add_argument("--more", action="store_true", help="what is slow, needs an extra or a browser")
     parser.add_argument("--outputs", help="keep what the notebooks write there")
     parser.add_argument(
         "--strict", action="store_true", help="fail on skips not in tests/skips.txt"
@@ -162,8 +164,8 @@ def main() -> int:
     lane = "light" if chosen.light else "more" if chosen.more else "full"
     what = {
         "light": "light unit tests",
-        "full": "unit tests, every notebook, every table",
-        "more": "extras, browser, site, the papers' settings",
+        "full": "light unit tests, every notebook, every table",
+        "more": "slow unit tests, extras, browser, site, the papers' settings",
     }[lane]
     minutes = expected_minutes({"light": "check", "full": "test", "more": "test-more"}[lane])
     about = f"about {minutes / chosen.jobs:.0f} minutes on this machine; " if minutes else ""

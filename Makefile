@@ -44,7 +44,7 @@ tour: .venv/run  ## the figures of the published runs, drawn again from committe
 	$(BIN)/python tools/tour.py $(if $(filter command line,$(origin STUDY)),$(STUDY))
 
 .PHONY: paper_figures
-paper_figures: .venv/run  ## the same, and the assay's, as a paper prints them: PDF, SVG and caption, into outputs/paper_figures (a minute) [STUDY=geco]
+paper_figures: .venv/run  ## the same, as a paper prints them: PDF, SVG and caption, into outputs/paper_figures (a minute) [STUDY=geco]
 	$(BIN)/python tools/paper_figures.py $(if $(filter command line,$(origin STUDY)),$(STUDY))
 
 .venv/check: .venv/test requirements/check.txt

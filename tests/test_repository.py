@@ -20,7 +20,7 @@ TEXTS = [
     for p in [*ROOT.glob("*.md"), *(ROOT / "notebooks").rglob("*.md"), *ROOT.glob("docs/**/*.md")]
     if "material" not in p.parts
 ]
-WORKFLOWS = {"ci.yml": {"check", "test", "test-more"}, "pages.yml": {"site", "colab"}}
+WORKFLOWS = {"ci.yml": {"check", "test", "test-more", "board"}, "pages.yml": {"site", "colab"}}
 
 
 @pytest.mark.parametrize("text", TEXTS, ids=lambda path: str(path.relative_to(ROOT)))

@@ -125,8 +125,10 @@ def table() -> str:
     def cell(source: Path) -> str:
         page = source.relative_to(ROOT).with_suffix(".ipynb").as_posix()
         name = source.stem.partition("_")[2].replace("_", " ")
-        elsewhere = f"[Colab]({colab(source)}) · [Binder]({binder(source)})"
-        return f"[{name}](../{page})<br>{elsewhere}"
+        here = f"[{name}](../{page})"
+        if address() == _UNKNOWN:
+            return here
+        return f"{here}<br>[Colab]({colab(source)}) · [Binder]({binder(source)})"
 
     lines = ["| study | 01 | 02 | 03 | 04 | 05 |", "|---|---|---|---|---|---|"]
     below = []

@@ -2,10 +2,10 @@
 
     python tools/paper_figures.py [STUDY ...] [--into FOLDER]
 
-Each figure of the runs at scale cpu, and of the assay at scale small, is drawn anew at the width of
-one column (3.3 inches) or two (6.9), or sideways (9.2): a PDF with its fonts embedded, an SVG whose
-letters are curves, and a text with its caption. Nothing is trained or explained. What cannot be
-drawn from committed tables is named, and so is what is hard to read in print.
+Each figure of the runs at scale cpu is drawn anew at the width of one column (3.3 inches) or two
+(6.9), or sideways (9.2): a PDF with its fonts embedded, an SVG whose letters are curves, and a text
+with its caption. Nothing is trained or explained. What cannot be drawn from committed tables is
+named, and so is what is hard to read in print.
 """
 
 from __future__ import annotations
@@ -19,14 +19,13 @@ from pathlib import Path
 
 import redraw
 from matplotlib.figure import Figure
-from results import published
+from results import SCALE, published
 
 from lib.core.errors import TouchstoneError
 from lib.core.files import write_atomic
 from lib.core.paths import outputs_root, reference_dir
 from lib.core.pictures import caption, save_print, screen_letters
 
-SCALES = {"assay": "small"}  # of a study that has no published run
 KINDS = ("pdf", "svg")
 SCREEN = 9.0  # points: the smallest letters at 1,000 pixels
 
@@ -37,7 +36,7 @@ def print_study(study: str, into: Path) -> tuple[int, list[str]]:
     Returns:
         How many, and a line for each fault: not drawn, or hard to read.
     """
-    scale, told, written = SCALES.get(study, "cpu"), [], set()
+    told, written = [], set()
 
     def save(study: str, stage: str, name: str, figure: Figure) -> None:
         file = into / study / stage / name
@@ -50,25 +49,25 @@ def print_study(study: str, into: Path) -> tuple[int, list[str]]:
         written.add(file)
         told.extend(f"{study}/{stage}/{name}: {fault}" for fault in weak)
 
-    for stage, name in earlier_figures(study, scale):
+    for stage, name in earlier_figures(study):
         try:
-            redraw.draw_earlier(study, scale, stage, name, save)
+            redraw.draw_earlier(study, SCALE, stage, name, save)
         except TouchstoneError as error:
             told.append(f"not drawn: {error}")
-    redraw.draw_stage_05(study, scale, save)
+    redraw.draw_stage_05(study, SCALE, save)
     return len(written), told
 
 
-def earlier_figures(study: str, scale: str) -> list[tuple[str, str]]:
+def earlier_figures(study: str) -> list[tuple[str, str]]:
     """Stage and name of each committed figure before stage 05."""
-    found = sorted(reference_dir(study, scale).glob("0[1-4]_*/*.png"))
+    found = sorted(reference_dir(study, SCALE).glob("0[1-4]_*/*.png"))
     return [(path.parent.name, path.stem) for path in found]
 
 
 def main(arguments: list[str]) -> int:
     """Write, and say what came of it."""
     parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
-    known = sorted({*published(), *SCALES})
+    known = sorted(published())
     parser.add_argument("studies", nargs="*", metavar="STUDY", help=", ".join(known))
     parser.add_argument("--into", type=Path, default=outputs_root() / "paper_figures")
     given = parser.parse_args(arguments)

@@ -155,7 +155,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1))
     lanes = parser.add_mutually_exclusive_group()
     lanes.add_argument("--light", action="store_true", help="unit tests that are not slow")
-    lanes.add_argument("--more", action="store_true", help="what is slow, needs an extra or a browser")
+    lanes.add_argument("--more", action="store_true", help="slow tests, extras, browser")
     parser.add_argument("--outputs", help="keep what the notebooks write there")
     parser.add_argument(
         "--strict", action="store_true", help="fail on skips not in tests/skips.txt"

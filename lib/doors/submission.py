@@ -43,6 +43,11 @@ class Submission(NamedTuple):
     about: Mapping[str, Any]
     explanations: pd.DataFrame
 
+    @property
+    def runs_again(self) -> bool:
+        """Whether its code can be asked about fresh items: a function, and not an address."""
+        return ":" in self.about["code"] and "/" not in self.about["code"]
+
 
 def read_submission(folder: Path, items: pd.DataFrame) -> Submission:
     """A submission that answers every item once, with a finite number a word.
@@ -121,7 +126,8 @@ def remarks(
 
     Returns:
         "model-blind" where the explanations do not change with the training, "same answers as ..."
-        a floor, "tuned on these items", and "not blind" where no code came along.
+        a floor, "tuned on these items", and "not blind" where no code came along that can be run
+        again.
     """
     scores = submission.explanations.set_index("item_id")["scores"]
     told = ["tuned on these items"] if submission.about["tuned"] else []
@@ -135,6 +141,8 @@ def remarks(
             told.append(f"same answers as {name}")
     if not submission.about["code"]:
         told.append("not blind: a file on public items, no code")
+    elif not submission.runs_again:
+        told.append("not blind: a file on public items, and code that the board does not run")
     return told
 
 

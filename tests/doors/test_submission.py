@@ -105,6 +105,8 @@ def test_a_floor_in_disguise_is_named_and_so_is_what_cannot_be_rerun() -> None:
         "same answers as Word counts",
         "not blind: a file on public items, no code",
     ]
+    linked = remarks(submission(SAID, code="https://example.org/mine.py"), ITEMS, {})
+    assert linked == ["not blind: a file on public items, and code that the board does not run"]
 
 
 def test_constant_scores_are_like_each_other_and_like_nothing_else() -> None:

@@ -75,3 +75,8 @@ def test_the_container_is_made_by_a_target_of_the_makefile() -> None:
     assert container["image"].rpartition("/")[2].startswith("python:3.11")
     settings = container["customizations"]["vscode"]["settings"]
     assert settings["python.defaultInterpreterPath"].endswith("/.venv/bin/python")
+
+
+def test_without_an_address_no_link_leads_nowhere() -> None:
+    if launch.address() == "OWNER/touchstone":
+        assert "OWNER" not in launch.table() + launch.badges()

@@ -64,6 +64,7 @@ ABOUT_MODEL = ("swap", "edit", "noun")  # truths that differ between two trainin
 _SHOWN = "mask"  # the truth whose sentences are shown
 MODEL_OF_TEXTS = "gender"  # the model of *mask*, *swap* and the deletions
 _ROUNDING = 1e-9  # by which two scores are one
+TOO_NEAR = "floor and best possible score are too near"  # why there is a score and no value
 
 
 def run_with(
@@ -226,7 +227,7 @@ def row_of(
     }
     reason = why if own.empty else None
     if not own.empty and numbers["value"] is None:
-        reason = "floor and best possible score are too near"
+        reason = TOO_NEAR
     return {
         "truth": truth,
         "asks": ASKS[truth],
@@ -273,6 +274,7 @@ def renewed(card: Mapping[str, Any], cells: pd.DataFrame) -> dict[str, Any]:
         row
         | {"asks": ASKS[row["truth"]], "cannot_see": CANNOT_SEE[row["truth"]]}
         | stronger_rule(cells[cells["truth"] == row["truth"]], row["floor_raw"])
+        | ({"why": TOO_NEAR} if row["raw"] is not None and row["value"] is None else {})
         for row in card["truths"]
     ]
     copy = re.match(r"Its numbers are those of (.+?)\. ", card["summary"])

@@ -18,6 +18,7 @@ from .standing import role_of
 from .truths import telling_items
 
 FILE = "explanations.jsonl"
+TAKEN = {"geco": ("mask", "swap"), "cebab": ("edit",)}  # truths with the texts of another row
 FIELDS: dict[str, Field] = {
     "item_id": ("sc:Text", "The item: a text that one trained model was asked about.", False),
     "truth": ("sc:Text", "The truth that the item belongs to.", False),
@@ -36,6 +37,8 @@ FIELDS: dict[str, Field] = {
 def export(run: Path, out: Path) -> dict[str, int]:
     """Write `explanations.jsonl`, `README.md` (the card) and `croissant.json`.
 
+    Truths whose texts are not ours to give away (`texts_of` of stage 01) are left out.
+
     Args:
         run: the folder of a run of the assay whose stages 01 to 03 are complete.
         out: the folder of the data set.
@@ -44,17 +47,14 @@ def export(run: Path, out: Path) -> dict[str, int]:
         How many explanations, items, explainers and truths it holds.
 
     Raises:
-        TouchstoneError: a stage is missing, or the run's texts are not ours to give away.
+        TouchstoneError: a stage is missing.
     """
     parameters = _parameters(run / "01_data_generation")
-    if parameters.get("texts_of"):
-        raise TouchstoneError(
-            f"{run} explains published texts ({', '.join(parameters['texts_of'])}), which are not "
-            "ours to give away; name a run with texts_of: {}"
-        )
     _parameters(run / "03_attribution")
+    theirs = [truth for row in parameters.get("texts_of", {}) for truth in TAKEN[row]]
+    truths = load_parquet(run / "02_training" / "truths.parquet")
     table = explained_items(
-        load_parquet(run / "02_training" / "truths.parquet"),
+        truths[~truths["truth"].isin(theirs)],
         load_parquet(run / "03_attribution" / "explanations.parquet"),
     )
     numbers = {
@@ -65,7 +65,8 @@ def export(run: Path, out: Path) -> dict[str, int]:
     }
     out.mkdir(parents=True, exist_ok=True)
     write_atomic(out / FILE, table.to_json(orient="records", lines=True, double_precision=10))
-    filled = {**numbers, "scale": parameters["scale"]}
+    left_out = " and ".join(theirs) or "none"
+    filled = {**numbers, "scale": parameters["scale"], "left_out": left_out}
     card = read_card(material("assay") / "card.yaml", "explanations", filled)
     write_atomic(out / "README.md", dataset_card(card))
     save_json(croissant(card, out), out / "croissant.json")

@@ -55,8 +55,8 @@ def seed_of(commit: str) -> int:
 
 
 def with_code(submissions: Sequence[Submission]) -> list[Submission]:
-    """The submissions whose code can be run: a function, not an address."""
-    return [one for one in submissions if ":" in one.about["code"] and "/" not in one.about["code"]]
+    """The submissions whose code can be run."""
+    return [one for one in submissions if one.runs_again]
 
 
 def run_fresh(submissions: Sequence[Submission], folder: Path, commit: str) -> Path:

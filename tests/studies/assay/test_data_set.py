@@ -64,9 +64,12 @@ def test_mlcroissant_reads_what_the_metadata_describe(tmp_path: Path) -> None:
 
 def test_texts_that_are_not_ours_are_not_given_away(tmp_path: Path) -> None:
     run = finished(tmp_path / "run", texts_of={"cebab": "cpu"})
-    with pytest.raises(TouchstoneError, match="published texts .cebab., which are not ours"):
-        export(run, tmp_path / "out")
-    assert not (tmp_path / "out").exists()
+    numbers = export(run, tmp_path / "out")
+    lines = [json.loads(line) for line in (tmp_path / "out" / FILE).read_text().splitlines()]
+    assert {line["truth"] for line in lines} == {"noun"} and len(lines) == 2
+    assert numbers["truths"] == 1 and numbers["items"] == 1
+    card = (tmp_path / "out" / "README.md").read_text()
+    assert "Left out, for their texts are not ours: edit." in " ".join(card.split())
 
 
 def test_a_run_that_is_not_finished_is_named(tmp_path: Path) -> None:

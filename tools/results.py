@@ -51,6 +51,7 @@ from lib.core.paths import ROOT, reference_dir
 from lib.core.pictures import save_png
 from lib.plots import COLOURS, FORM_NAMES, SCHEME_NAMES, STYLE, method_label
 from lib.plots.panels import DATASET_NAMES
+from lib.studies.assay.figures import SHORT_NAMES
 from lib.studies.lm_saliency.naming import GROUPINGS, METHODS, NORMS, SIDES, UNEQUAL
 
 SCALE = "cpu"
@@ -58,14 +59,17 @@ FIGURES = "05_figures"
 MOST_ROWS, MOST_FOLDED = 12, 120
 TABLES = ROOT / "tools" / "tables.yaml"
 _METHODS = {"InputXGradient": method_label("InputXGradient"), **METHODS, **NORMS}
+_MASKS = {f"mask{end}": f"{SHORT_NAMES['mask']}{end}" for end in ("", ", encoder", ", LSTM")}
+_PAIRS = {**_METHODS, **_MASKS}
 # Codes, by the column.
 VALUES: dict[str, Mapping[str, str]] = {
     "dataset": DATASET_NAMES,
     "scheme": SCHEME_NAMES,
     "model": SCHEME_NAMES,
     "method": _METHODS,
-    "left": _METHODS,
-    "right": _METHODS,
+    "left": _PAIRS,
+    "right": _PAIRS,
+    "truth": _MASKS,
     "grouping": GROUPINGS,
     "unequal": UNEQUAL,
     "side": SIDES,

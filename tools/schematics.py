@@ -196,12 +196,13 @@ def assay_truths() -> Drawing:
         ("swap", them, [0, 1], [], "what a swap to another form does to the answer"),
         ("edit", soup, [], range(2, 7), "what becomes of the answer without these words"),
         ("noun", nurse, [1], [], "what other nouns here do to the answer"),
-        ("deletion", cat, [], [0], "how fast the answer falls when words go"),
     ]
+    falls = [("deletion", cat, [], [0], "what is left of the answer when its top words go")]
     return truths.draw_truths(
         {
             "Where are the words in the data?": in_data,
             "What do the words do in the model?": in_model,
+            "How fast does the answer fall?": falls,
         }
     )
 

@@ -11,6 +11,7 @@ import pandas as pd
 from matplotlib.patches import Patch
 
 from .panels import (
+    BARS,
     FLOOR_LOOKS,
     FORM_NAMES,
     METHOD_ORDER,
@@ -32,6 +33,7 @@ from .style import COLOURS, STYLE, Plotted
 
 # attribution per word: less than this between the forms is of no interest (claims.yaml of geco)
 SMALLEST = 0.01
+_PRONOUNS = ("she", "her", "he", "him", "his", "they", "them", "their")
 
 
 def plot_mass_accuracy(
@@ -60,9 +62,9 @@ def plot_mass_accuracy(
     finding = ""
     if not (rule := floors[floors["method"] == "First pronoun"]).empty:
         reached = models["dataset"].map(rule.set_index("dataset")[value])
-        n_above = (models[value] >= reached).sum()
+        n_above = (models[value] > reached).sum()
         finding = (
-            f"{n_above or 'None'} of {models[value].notna().sum()} explanations of a model reach "
+            f"{n_above or 'None'} of {models[value].notna().sum()} explanations of a model exceed "
             "the rule 'first pronoun', which looks at no model"
         )
     add_legend(
@@ -217,7 +219,11 @@ def plot_correlation(table: pd.DataFrame, n_words: int = 10) -> Plotted:
             ax.invert_yaxis()
         figure.supxlabel("Pearson correlation of a word's tf-idf with the class", fontsize=10)
         first = top.groupby(keys, sort=False)["word"].first()
-        figure.suptitle(f"The word that goes most with its class: {', '.join(first.unique())}")
+        n_pronouns = first.isin(_PRONOUNS).sum()
+        figure.suptitle(
+            f"A pronoun is the word that goes most with its class in {n_pronouns} of {len(first)} "
+            "panels"
+        )
     return figure, top
 
 
@@ -266,7 +272,7 @@ def plot_performance(table: pd.DataFrame) -> Plotted:
                 ylim=(len(models) - 0.5, -0.5),
             )
             draw_floors(ax, zip(part.loc[~is_model, "scheme"], part.loc[~is_model, "accuracy"]))
-        figure.supxlabel("test accuracy", fontsize=10)
+        figure.supxlabel(f"test accuracy; {BARS}", fontsize=10)
         learnt = table[table["scheme"].isin(SCHEME_ORDER)]
         add_legend(
             figure,

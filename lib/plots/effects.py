@@ -89,7 +89,7 @@ def plot_errors(table: pd.DataFrame, ceilings: pd.DataFrame) -> Plotted:
             ax.set_xlim(0, 1.05 * measured[["error", "high"]].max().max())
             missing = [y for y, name in enumerate(names) if name not in set(rows["explainer"])]
             _say_not_run(ax, missing)
-        axes[0, 0].invert_yaxis()
+        axes[0, 0].set_ylim(len(names) - 0.4, -0.6)  # the best on top, no mark on the frame
         axes[-1, len(metrics) // 2].set_xlabel("mean error: further left is better", fontsize=9)
         figure.suptitle(_about_silence(table), fontsize=10)
         _add_legend(figure, set(table["family"]))
@@ -133,6 +133,8 @@ def plot_directions(
             )
             image = _draw_directions(ax, wide)
             ax.set_title(_about_sizes(wide), fontsize=10, loc="right")
+        signs = ", ".join(f"{sign} {name}" for name, sign in values.items())
+        axes[-1, 0].set_xlabel(f"aspect and change: {signs}")
         label = f"{value} error minus that of Zero; dots: worse than Zero"
         figure.colorbar(image, ax=axes, label=label, shrink=0.8, extend="both")
     return figure, table[["dataset", "explainer", "aspect", "old", "new", value]]
@@ -240,8 +242,10 @@ def _about_silence(table: pd.DataFrame) -> str:
     if not {_WINNER, _SILENCE} <= set(wide):
         return "Errors of the explainers"
     n_worse = int((wide[_WINNER] > wide[_SILENCE]).sum())
-    said = {0: "no model", len(wide): "every model"}.get(
-        n_worse, f"{n_worse} of {len(wide)} models"
+    one_model = wide.index.get_level_values("model").nunique() == 1 and len(wide) > 1
+    kind = "data set" if one_model else "model"
+    said = {0: f"no {kind}", len(wide): f"every {kind}"}.get(
+        n_worse, f"{n_worse} of {len(wide)} {kind}s"
     )
     return f'Approx, best in the paper, has a larger L2 error than "nothing changes" on {said}'
 

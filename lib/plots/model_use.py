@@ -3,12 +3,13 @@ it find a planted word.
 """
 
 import re
+from collections.abc import Sequence
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
-from .panels import METHOD_ORDER, draw_dots, known_first, method_label, scheme_label
+from .panels import BARS, METHOD_ORDER, draw_dots, known_first, method_label, scheme_label
 from .style import COLOURS, STYLE, Plotted
 
 _YARDSTICKS = {
@@ -51,7 +52,7 @@ def plot_yardsticks(table: pd.DataFrame) -> Plotted:
         n_methods, n_sentences = table["n_methods"].max(), table["n_sentences"].max()
         figure.supxlabel(
             f"rank correlation of two yardsticks, {n_methods:.0f} methods, {n_sentences} base "
-            "sentences; the line at 0: unrelated",
+            f"sentences\nthe line at 0: unrelated; {BARS}",
             fontsize=10,
         )
         names = {"methods": "over methods", "rows": "within a row"}
@@ -97,27 +98,34 @@ def plot_randomisation(table: pd.DataFrame) -> Plotted:
                 part = table[(table["model"] == model) & (table["measure"] == measure)]
                 _draw_likeness(ax, part)
                 ax.set_title(f"{scheme_label(model, 40)}, {kind}")
-            row[0].set_ylabel("rank correlation with\nthe trained model's")
-        figure.supxlabel("random so far: this part and all to the left of it", fontsize=10)
+            row[0].set_ylabel("rank correlation with the\ntrained model's scores")
+        below = f"random so far: this part and all to the left of it; {BARS}"
+        figure.supxlabel(below, fontsize=10)
         handles, names = axes[0][0].get_legend_handles_labels()
         shown = dict(zip(names, handles))
         head = table[(table["step"] == 1) & (table["measure"] == "rank_signed")]
         in_all = (head["low"] > 0).groupby(head["method"]).all()
         alike = known_first(in_all.index[in_all], METHOD_ORDER)
-        signed = [name for name in alike if name not in _UNSIGNED]
-        unsigned = [name for name in alike if name in _UNSIGNED]
         figure.legend(
             shown.values(),
             shown,
             loc="outside upper center",
             ncols=len(shown),
             frameon=False,
-            title="With a random head and signs kept, scores stay similar for\n"
-            f"methods with signs: {', '.join(signed) or 'none'}; "
-            f"methods without signs: {', '.join(unsigned) or 'none'}",
+            title=_about_head(alike, head["method"].nunique()),
             title_fontsize=11,
-        ).get_title().set_multialignment("center")
+        )
     return figure, table
+
+
+def _about_head(alike: Sequence[str], n_methods: int) -> str:
+    """The title of the random models: which methods are still similar behind a random head?"""
+    if not alike:
+        return "Random head: no method stays similar"
+    few = len(alike) <= 3
+    who = " and ".join(map(method_label, alike)) if few else f"{len(alike)} of {n_methods} methods"
+    verb = "stays" if len(alike) == 1 else "stay"
+    return f"Random head: {'only ' * few}{who} {verb} similar"
 
 
 def _draw_likeness(ax: plt.Axes, part: pd.DataFrame) -> None:
@@ -170,11 +178,25 @@ def plot_planted(table: pd.DataFrame) -> Plotted:
             va="bottom",
         )
         ax.set(yticks=range(len(table)), yticklabels=names, ylim=(len(table) - 0.5, -0.5))
-        ax.set(xlim=(0, 1.03), xlabel="share of the attribution on the planted word")
+        ax.set(xlim=(0, 1.03), xlabel=f"share of the attribution on the planted word; {BARS}")
         methods = table[table["method"] != "Uniform random"]
         kinds = methods["method"].str.partition(",")[0].map(method_label)
-        off = list(dict.fromkeys(kinds[methods["high"] < 0.9]))
-        who = " and ".join(off) if 0 < len(off) < 3 else f"{len(off)} of {kinds.nunique()} methods"
-        title = f"{who} put more than a tenth of the attribution on other words"
-        ax.set_title(title, loc="left")
+        is_off = methods["high"] < 0.9
+        ax.set_title(_about_planted(kinds, 1 - methods.loc[is_off, "estimate"]), loc="left")
     return figure, table
+
+
+def _about_planted(kinds: pd.Series, elsewhere: pd.Series) -> str:
+    """The title of the planted word: who misses it by more than a tenth, and by how much?
+
+    Args:
+        kinds: the method of each line.
+        elsewhere: of the lines that miss it, the share on other words.
+    """
+    off = list(dict.fromkeys(kinds[elsewhere.index]))
+    if not off:
+        return "No method puts more than a tenth of the attribution on other words"
+    who = " and ".join(off) if len(off) < 3 else f"{len(off)} of {kinds.nunique()} methods"
+    shares = dict.fromkeys(f"{100 * share:.0f}" for share in (elsewhere.min(), elsewhere.max()))
+    verb = "puts" if len(off) == 1 else "put"
+    return f"{who} {verb} {' to '.join(shares)} % of the attribution on other words"

@@ -14,6 +14,7 @@ from matplotlib.patches import Patch
 from ..core.codes import DATASETS, METHODS, SCHEMES
 from .style import COLOURS, STYLE
 
+BARS = "bars: 95 % intervals"  # below every figure that has them
 NO_MODEL = "-"  # the scheme of what no model was asked for: floors
 # the papers' order: more and more of the model is trained
 SCHEME_ORDER = ("ZS", "C", "CEf", "CE", "CEfAf", "OLA-CEA")
@@ -101,7 +102,7 @@ def panel_grid(
                 ax.yaxis.set_label_position("right")
                 ax.set_ylabel(dataset_label(dataset), rotation=270, va="bottom")
             panels.append((ax, dataset, part))
-        figure.supxlabel(label, fontsize=10)
+        figure.supxlabel(f"{label}\n{BARS}", fontsize=10)
     return figure, panels, methods
 
 

@@ -124,7 +124,8 @@ def draw_torn(
     answers: Sequence[float],
     weights: Sequence[float],
 ) -> Drawing:
-    """How LIME asks: copies of a sentence with words taken out, the answers, and a sum that fits.
+    """How LIME asks: copies of a sentence with words taken out, the answers, and a sum that fits
+    them, with its constant.
 
     Args:
         words: the sentence.
@@ -135,7 +136,7 @@ def draw_torn(
     widths = word_widths([words])
     end = 4 + sum(widths) + 2 * len(words)
     sheet = Sheet(25 * len(copies) + 86)
-    sheet.text(4, 12, "copies with words taken out", SMALL, color=SOFT)
+    sheet.text(4, 12, "LIME: copies with words taken out", SMALL, color=SOFT)
     sheet.text(end + 62, 12, "answer", SMALL, ha="center", color=SOFT)
     for k, (kept, answer) in enumerate(zip(copies, answers, strict=True)):
         y = 18 + 25 * k
@@ -143,9 +144,16 @@ def draw_torn(
         sheet.words(4, y, words, gone=gone, widths=widths)
         sheet.arrow((end + 6, y + 10), (end + 36, y + 10))
         sheet.text(end + 62, y + 14, f"{answer:.1f}", ha="center")
+    constant = float(np.mean(np.subtract(answers, np.dot(copies, weights))))
     y = 18 + 25 * len(copies) + 8
     sheet.line([4, end + 80], [y, y], linewidth=0.8)
-    sheet.text(4, y + 17, "A weighted sum of the words that fits these answers:", SMALL, color=SOFT)
+    sheet.text(
+        4,
+        y + 17,
+        f"A sum of the words that fits these answers, with a constant of {constant:.1f}:",
+        SMALL,
+        color=SOFT,
+    )
     largest = max(map(abs, weights)) or 1.0
     fills = {i: FOR if w > 0 else AGAINST for i, w in enumerate(weights) if abs(w) > 0.1 * largest}
     middles = sheet.words(4, y + 25, words, fills=fills, widths=widths)
@@ -158,8 +166,8 @@ def draw_torn(
     given = ", ".join(f"{word} {_signed(weight, 1)}" for word, weight in zip(words, weights))
     return Drawing(
         sheet.figure,
-        f"Copies of a sentence with words taken out, and the model's answers: {told}. Below, the "
-        f"weights of the words in a sum that fits: {given}.",
+        f"LIME: copies of a sentence with words taken out, and the model's answers: {told}. Below, "
+        f"the weights of the words in a sum that fits, with a constant of {constant:.1f}: {given}.",
     )
 
 

@@ -27,7 +27,7 @@
 #   cases; on the untrained network, in
 #   77 %<!-- lm_saliency/cpu/02_training/controls[probe=Transformer, untrained, training=0].accuracy -->.
 #   [See the table](../../outputs/reference/lm_saliency/cpu/02_training/controls.csv).
-# - **In templates mostly the Transformer knows number.** Its preference for *are* over *is* orders lines with an AUC of
+# - **In templates mostly the Transformer knows number.** Its *direct preference* for *are* over *is*, without a probe, orders lines with an AUC of
 #   .69<!-- lm_saliency/cpu/02_training/knowledge[dataset=Syneval, section=all, architecture=Transformer, size=full, score=preference].auc -->
 #   on Syneval (.5 is guessing). That of the [QRNN](../../docs/glossary.md), which follows the nearest noun, has
 #   .37<!-- lm_saliency/cpu/02_training/knowledge[dataset=Syneval, section=all, architecture=QRNN, size=full, score=preference].auc -->.
@@ -76,8 +76,7 @@ from lib.training.language_model import batch_loss
 # %% [markdown]
 # ## Settings
 #
-# The parameters `n_layers`, `embedding`, `width` and `student_layers` hold one entry for each architecture. A comment
-# explains every value.
+# The parameters `n_layers`, `embedding`, `width` and `student_layers` hold one entry for each architecture.
 
 # %% tags=["parameters"]
 scale = "small"  # which settings: small, cpu or paper; names the output folder
@@ -178,7 +177,7 @@ show_source(layers.QRNNLayer)
 show_source(layers.WeightDropLSTM)
 
 # %% [markdown]
-# The LSTM sets a share of its recurrent weights to zero, once per sequence (AWD-LSTM; Merity et al. 2018).
+# The LSTM sets a share of its recurrent weights to zero, once per sequence (weight drop, as in the AWD-LSTM; Merity et al. 2018).
 # The Transformer has a LayerNorm before attention and feed-forward layers, as in Baevski and Auli (2019). All three are
 # causal: a later word must not change the states before it. The assert changes the last word of a line, and compares.
 
@@ -281,7 +280,10 @@ first = accuracy[~of_sweep & (accuracy["training"] == 0)]
 learnt = (
     first[first["kind"] != "matched"].groupby("kind")["learnt"].agg(["sum", "size"])
 )
-title = "Probes that have learnt their task: " + ", ".join(
+of_number = first[first["kind"] == "number"]
+best = of_number.loc[of_number["accuracy"].idxmax()]
+title = f"Best at number: the {best['architecture']} ({best['accuracy']:.0%} right). "
+title += "Probes that have learnt: " + ", ".join(
     f"{kind} {r['sum']} of {r['size']}" for kind, r in learnt.iterrows()
 )
 of_first = curves[curves["training"] == 0]
@@ -431,7 +433,7 @@ show_table(of_sets.reset_index(), human)
 # %% [markdown] tags=["slide"]
 # *Reading it.* From here on, a model has **learnt a set** if the whole interval of its probe's AUC on that set lies above
 # one half. (A probe has learnt its *task* by the validation examples of section 4.) The Transformer has learnt the
-# held-out number sentences. On Syneval its interval begins just below one half. The QRNN's probe is far *below* it there:
+# held-out number sentences. On Syneval its interval begins just below one half (it rounds to one half). The QRNN's probe is far *below* it there:
 # its scores follow a wrong noun, mostly the one nearest to the verb. They rarely change its answer, since stage 4 finds
 # nearly all answers *singular*. The *matched* probes, trained without that clue, are above one half there.
 #
@@ -439,7 +441,7 @@ show_table(of_sets.reset_index(), human)
 #
 # - **Sentences, not streams.** The original recurrent code carries its state over a whole corpus. Here every line starts
 #   from an empty state. Its first input is the end-of-sentence word, in training as in the tests.
-# - **Less regularisation.** AWD-LSTM also drops embeddings and penalises activations. Models of this size do not need it.
+# - **Less regularisation.** AWD-LSTM also drops embeddings and penalises activations.
 # - **The probe's input.** The authors' Transformer script leaves dropout on while a probe is trained, so the probe sees
 #   noisy states. We compute the states once, without dropout.
 # - **Beating the larger class is easy.** Many verbs directly follow their subject, so a probe can be right without any of

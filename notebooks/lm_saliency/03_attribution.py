@@ -35,7 +35,8 @@
 #   times a negative factor. This is an identity and holds for every model (section 1).
 #   [See one line](../../outputs/reference/lm_saliency/cpu/03_attribution/identity.csv).
 #
-# All other numbers are of scale `cpu`, with models that read a fiftieth of its text. The page below shows scale `small`.
+# Except where it says `small`, numbers are from scale `cpu`; these models read a fiftieth of its text. The page below
+# shows scale `small`.
 
 # %% [markdown] tags=["slide"]
 # ## You will see
@@ -68,7 +69,7 @@ from lib.core.files import save_parquet
 from lib.core.notebooks import show_source, show_table
 from lib.core.seeds import set_up
 from lib.core.stage import open_stage
-from lib.plots import method_label, plot_words
+from lib.plots import plot_words
 from lib.studies.lm_saliency import examples, items, lines, naming
 from lib.studies.lm_saliency import explanations as explained
 from lib.studies.lm_saliency import probe_saliency as saliency
@@ -195,7 +196,8 @@ show_table(stage.table("identity", by_hand, 4), human)
 # \end{aligned}$$
 #
 # SG averages the gradient at noisy copies of the line. IG averages it along a straight path from an empty line
-# $\mathbf{x}'$, whose embeddings are zero. The library captum defines V and IG; our code must give the same numbers.
+# $\mathbf{x}'$, whose embeddings are zero. The library captum defines V and IG; our code must give the same numbers. SG is the
+# input times captum's `NoiseTunnel` of a signed `Saliency`, for the same noise; this cell does not compare it.
 
 
 # %%
@@ -236,13 +238,13 @@ for name, changed in explained.NAMED.items():
 # %% [markdown]
 # Three more methods, for comparison. *Contrastive* explains the margin: why this class rather than the other? With two
 # classes its scores are those of V times a positive factor, as the assert checks. *Erasure* sets one word's embedding to
-# zero and measures the change of the log-probability. *LIME* removes several words at a time and fits a linear model.
+# zero and measures the change of the log-probability. *LIME* removes several words at a time and fits a linear model; our
+# tests compare it with the package lime.
 
 # %%
 contrast = saliency.baseline_saliency(probe, [line], "Contrastive")[0]
 assert np.allclose(v.scores[1], contrast.scores[1] / (1 + factor), rtol=1e-3, atol=1e-6)
-used = {name: method_label(m) for name, (m, _) in saliency.BASELINES.items()}
-print(", ".join(f"{name} is {method}" for name, method in used.items()))
+print("Contrastive is V times a positive factor")
 
 # %% [markdown] tags=["slide"]
 # ## 3 · One line, many explanations
@@ -296,7 +298,7 @@ stage.figure("side_by_side", figure)
 
 # %% [markdown] tags=["slide"]
 # *Reading it.* In the LSTM *author* is never clearly positive; in the Transformer it is for three of four methods. Often
-# the darkest word is neither of the two nouns. One line proves nothing; stage 4 counts over all.
+# the darkest word is neither of the two nouns. One line proves nothing.
 #
 # ## 4 · Does Integrated Gradients add up?
 #
@@ -381,7 +383,7 @@ assert abs(table["is"].sum() - (after - before)) < 0.05 * max(1, abs(after - bef
 # positive score is evidence for *is* and against *are*.
 
 # %% tags=["nbval-ignore-output", "slide"]
-human = {"is": "why is?", "is, not are": "why is rather than are?"}
+human = {"is": 'why "is"?', "is, not are": 'why "is", not "are"?'}
 show_table(stage.table("next_word", table, 3), {"word": "word"} | human)
 
 # %% [markdown]
@@ -421,8 +423,8 @@ table = pd.DataFrame(
         for name, rows in of_sets.items()
     ]
 )
-human = naming.columns("set", "lines", "templates", "clusters")
-human |= {"unknown": "unknown nouns (share)"}
+human = naming.columns("set", "lines", templates="templates or constructions")
+human |= {"clusters": "clusters", "unknown": "unknown nouns (share)"}
 show_table(stage.table("chosen", table, 3), human)
 
 # %% [markdown]
@@ -450,8 +452,6 @@ print(len(explanations.units), "sets in models,", n_lines, "lines,", end=" ")
 print(len(found["lines"]), "explanations,", len(found["pairs"]), "pairs")
 
 # %% [markdown] tags=["slide"]
-# `check_saliency` raises an error if a score is no number, or if methods report different answers for one model.
-#
 # ## 7 · Would another draw say the same?
 #
 # SmoothGrad adds random noise. We explain the same lines twice, with different noise, and correlate the scores. For
@@ -517,7 +517,7 @@ show_table(stage.table("draws", draws), human)
 #
 # - **The begin word.** Our sequences begin with the end-of-sentence word, which every prefix shares. The path of IG
 #   never sets its embedding to zero. So it gets no score, and the words of the line share the whole rise.
-# - **The zero embedding** is not a neutral word. A model may treat it as meaningful.
+# - **The zero embedding** is not a neutral word.
 # - **Few samples.** The paper takes 30 noisy copies and 100 steps; `small` takes fewer (sections 4 and 7).
 # - **Where the noise goes.** Models with shorter vectors for rare words (`cutoffs`) project them to one size. The authors' code
 #   adds noise before that projection, ours after it.

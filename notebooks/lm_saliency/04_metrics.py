@@ -36,7 +36,7 @@
 #   weighted mean of those for expected and for other answers.
 #   [See which](../../outputs/reference/lm_saliency/cpu/04_metrics/integrity.csv).
 #
-# These are results of scale `cpu`, three training runs of each model. The page below runs at scale `small`.
+# Scale `cpu`, three training runs of each model. The page below runs at scale `small`.
 
 # %% [markdown] tags=["slide"]
 # ## You will see
@@ -251,8 +251,8 @@ in_words(known[known["size"] == "full"], human)
 
 # %% [markdown] tags=["slide"]
 # *Reading it.* Of the full models only the Transformer has learnt a set, *Held-out number*. On Syneval the low end of its
-# AUC is just below one half, and the answer of the QRNN ([a recurrent network](../../docs/glossary.md)) is constant. So
-# below, at most one row of each table is evidence about methods.
+# AUC is just below one half (it rounds to .500), and the answer of the QRNN ([a recurrent network](../../docs/glossary.md)) is constant. So
+# at most one row of each table is evidence about methods.
 #
 # ## 3 · Plausibility, beside two rules
 #
@@ -342,8 +342,7 @@ human = naming.columns("dataset", "scheme", *naming.METHODS, "random", "nearest"
 show_table(shown.round(3), human)
 
 # %% [markdown] tags=["slide"]
-# *Reading it.* For the one model that has learnt its set, all three methods pass far more lines than either rule. High
-# shares for the other models are no evidence.
+# *Reading it.* For the one model that has learnt its set, all three methods pass far more lines than either rule.
 #
 # **Which pronoun is expected?** In Winobias the paper chooses the female one. With the male one, cues and attractors
 # change places, and expected answers become alternative ones. But the test of a line stays the same: if the model
@@ -466,10 +465,10 @@ stage.table("input_consistency", consistency)
 by_method(consistency)
 
 # %% [markdown] tags=["slide"]
-# *Reading it.* For V and IG, correlations are highest on Winobias, which no full model has learnt. So consistency alone proves nothing:
+# *Reading it.* For the plain gradient (V) and Integrated Gradients (IG), correlations are highest on Winobias, which no full model has learnt. So consistency alone proves nothing:
 # scores that follow positions alone are perfectly consistent.
 #
-# The two numbers of the plain gradient (V) must be equal: its scores for the two classes differ by a negative factor
+# The two numbers of V must be equal: its scores for the two classes differ by a negative factor
 # (stage 3), which cancels in a correlation. That factor reverses the order of cue and attractor, and the alternative
 # scenario reverses the test. So under V a line with one cue and one attractor passes for both answers or for neither.
 # The contrastive gradient is V times a positive number (stage 3), so it passes the same lines.
@@ -510,8 +509,8 @@ def group_counts(name, kind, how):
 
 
 # %% [markdown]
-# The table counts templates and compared pairs of whole sets. Below the methods stand mean correlations (expected class)
-# over the explained pairs of all full models.
+# The table counts templates and compared pairs of whole sets. The method columns hold mean correlations (expected
+# class) over the explained pairs of all full models.
 
 # %% tags=["nbval-ignore-output"]
 groupings = pd.DataFrame(
@@ -606,7 +605,7 @@ show_table(
 )
 
 # %% [markdown]
-# Both fall. We compare pairs of methods on the same lines, with Holm's correction within a set and model. A pair is
+# We compare pairs of methods on the same lines, with Holm's correction within a set and model. A pair is
 # ranked if the model has learnt the set, the interval excludes zero, the corrected test is significant, and the
 # difference is large enough to be detected with so many clusters. For the plain gradient and Integrated Gradients:
 
@@ -658,7 +657,7 @@ show_table(
 
 # %% [markdown]
 # The claims were written down before the run (`material/claims.yaml`), each with the smallest effect that would matter.
-# Claims added later carry a date, and what we had seen by then. The sweep counts where all models of a depth have learnt a set. Scale `small` decides nothing.
+# Claims added later carry a date, and what we had seen by then. The sweep counts where all models of a depth have learnt a set.
 
 # %%
 below = {

@@ -20,10 +20,10 @@
 #
 # ## What we found
 #
-# - **In real sentences the explanations are far ahead of a simple rule.** An explanation passes a line if its
-#   highest-scored noun agrees with the model's answer. For the Transformer, Integrated Gradients passes
+# - **In EWT, parsed web text, the explanations are far ahead of a simple rule.** An explanation passes a line if its
+#   highest-scored noun agrees with the model's answer. There Integrated Gradients passes
 #   86 %<!-- lm_saliency/cpu/04_metrics/plausibility[dataset=EWT, scheme=Transformer, size=full, method=IG].all --> of the
-#   lines of EWT, and the rule *nearest noun*
+#   Transformer's lines, and the rule *nearest noun*
 #   62 %<!-- lm_saliency/cpu/04_metrics/floors[dataset=EWT, scheme=Transformer].nearest -->.
 #   [See the figure](../../outputs/reference/lm_saliency/cpu/05_figures/table_3.png).
 # - **The paper's methods are ahead of the plain gradient in some sets and models.** That SmoothGrad is more plausible is
@@ -109,7 +109,8 @@ print("rows:", ", ".join(f"{name} {len(table)}" for name, table in tables.items(
 #
 # Which words are evidence for the model's answer? Above each line stand the expected answer and the model's answer. If
 # they agree, an explanation passes when a cue has the highest score of all marked nouns. If they differ, it passes when
-# an attractor has the highest score. The picture shows one line of each set that has an example.
+# an attractor has the highest score. The picture shows one line of each set that has an example. In grey stand the two
+# scores that decide: the largest one of a cue, and the largest one of an attractor.
 
 # %% tags=["slide"]
 by_word = tables["examples"].fillna({"role": ""})
@@ -117,10 +118,15 @@ about = ["dataset", "line", "scheme", "size", "expected", "says", "method", "pas
 examples = by_word.groupby(about, sort=False).agg(
     words=("word", list), scores=("score", list), marks=("role", list)
 )
-examples = examples.reset_index()
+largest = by_word.groupby([*about, "role"])["score"].max().unstack()
+examples = examples.join(largest[["cue", "attractor"]]).reset_index()
 examples["method"] = examples["method"].map(naming.METHODS).str.partition(" (")[0]
 verdict = examples["passed"].astype(bool).map({True: "passes", False: "fails"})
-examples["label"] = examples["method"] + ": " + verdict
+grey = [
+    f"cue {r.cue:+.4f}, attractor {r.attractor:+.4f}".replace("-", "\N{MINUS SIGN}")
+    for r in examples.itertuples()
+]
+examples["label"] = examples["method"] + ": " + verdict + "\n" + grey
 looks = {
     "marks": {
         "cue": "cue: decides the answer",
@@ -148,8 +154,8 @@ stage.figure("examples", figure, formats)
 print(f"{len(lines)} of {len(examples)} explanations are shown")
 
 # %% [markdown] tags=["slide"]
-# The plausibility test ignores the words that are not underlined, even where one of them is the darkest of its row (as in
-# several rows at scale `small`). [examples.csv](../../outputs/reference/lm_saliency/cpu/04_metrics/examples.csv) has all lines of scale `cpu` with their
+# The plausibility test ignores the words that are not underlined, even where one of them is the darkest of its row.
+# Shades are relative to the largest score of a row, so marked nouns can be nearly white. [examples.csv](../../outputs/reference/lm_saliency/cpu/04_metrics/examples.csv) has all lines of scale `cpu` with their
 # scores.
 #
 # ## 2 · Table 3: plausibility
@@ -193,7 +199,7 @@ def beside(ours, value, table, quantity, scenario):
     printed, rows = numbers[is_meant].set_index(keys)["value"], {}
     for r in ours.itertuples():
         theirs = naming.IN_THE_PAPER.get(r.dataset, r.dataset)
-        told = r.dataset if theirs == r.dataset else f"{r.dataset} (paper: {theirs})"
+        told = r.dataset if theirs == r.dataset else f"{r.dataset} ({theirs})"
         row = rows.setdefault((told, r.scheme), {"set": told, "architecture": r.scheme})
         row[method_names[r.method]] = getattr(r, value)
         place = (theirs, r.scheme, r.method)
@@ -222,6 +228,10 @@ stage.table("table_8", table_8)
 beside(table_8, "all", "Table 8", "plausibility", "all")
 
 # %% [markdown] tags=["slide"]
+# *Reading it.* The claim that we judge is narrower: by the size of the gradient, SG passes fewer lines than with gradient
+# times input. At scale `cpu` this holds<!-- lm_saliency/cpu/04_metrics/claims[id=vector_norm_worse].verdict -->. Whether SG then loses its
+# advantage over V is not judged: in some rows SG+VN passes more lines than V+VN, in others fewer.
+#
 # ## 4 · Tables 4a and 4b: the same reason
 #
 # Claims of the paper: when two lines differ in a noun, the most consistent method is IG for the LSTM and SG for the
@@ -266,7 +276,11 @@ beside(of_students, "estimate", "Table 4b", "model_consistency", "exp")
 
 # %% [markdown]
 # *Reading it.* Explanations can also correlate strongly for a model that has not learnt the set. Such a correlation is no
-# evidence about the method.
+# evidence about the method. At scale `cpu` the claim about the LSTM is undecided<!-- lm_saliency/cpu/04_metrics/claims[id=lstm_ig_more_consistent].verdict -->,
+# and that about the Transformer undecided<!-- lm_saliency/cpu/04_metrics/claims[id=transformer_sg_more_consistent].verdict -->, too. That 4b is lower than 4a holds only
+# partly<!-- lm_saliency/cpu/04_metrics/claims[id=model_below_input_consistency].verdict -->. For the Transformer on Syneval it is the
+# reverse: SG has .95<!-- lm_saliency/cpu/04_metrics/model_consistency[dataset=Syneval, scheme=Transformer, method=SG, side=verum].estimate --> in
+# 4b and .83<!-- lm_saliency/cpu/04_metrics/input_consistency[dataset=Syneval, scheme=Transformer, size=full, method=SG, side=verum].estimate --> in 4a.
 #
 # ## 5 · Table 6: the students
 #
@@ -302,8 +316,8 @@ human = naming.columns("scheme", "method", "dataset", "paper", "ours")
 in_words(of_all.replace({"method": naming.METHODS}), human)
 
 # %% [markdown] tags=["slide"]
-# *Reading it.* At scale `small` it is the other way round on Syneval: with IG, the student of the QRNN passes fewer lines
-# than the QRNN itself (section 2). But neither has learnt the set, so this is no evidence against the claim.
+# *Reading it.* Here it is the other way round on Syneval: with IG, the student of the QRNN passes fewer lines than the
+# QRNN itself (section 2). But neither has learnt the set, so this is no evidence against the claim.
 #
 # ## 6 · Table 7: a right answer, and the wrong noun
 #
@@ -329,17 +343,22 @@ figure = figures.plot_astray(astray, title)
 stage.figure("table_7", figure, formats)
 
 # %% [markdown]
-# The next picture shows one line of a model and its student: the first whose answers are the same, right or wrong, and of
-# which one explanation passes and the other does not.
+# A model can have learnt a set (filled) although its probe has not learnt the *task* on the validation text (stage 2,
+# section 4).
+#
+# The next picture shows one line of a model and its student. Both give the same answer, a right one if there is such a
+# line, and one method passes in the model and fails in the student, or the reverse.
 
 # %%
-place = ["dataset", "line", "scheme", "says"]
+place = ["dataset", "line", "scheme", "says", "expected"]
 two = examples.assign(passed=examples["passed"].astype(bool)).pivot_table(
     index=[*place, "method"], columns="size", values="passed", sort=False
 )
 two = two.dropna()  # both give this answer
 differ = two[two["full"] + two["student"] == 1].reset_index()
-found = (differ if len(differ) else two.reset_index()).iloc[0]
+is_right = differ["says"] == differ["expected"]
+choices = differ[is_right], differ, two.reset_index()
+found = next(part for part in choices if len(part)).iloc[0]
 pair = examples[(examples[place] == found[place].to_list()).all(axis=1)]
 pair = pair.assign(
     heading=[
@@ -350,7 +369,7 @@ pair = pair.assign(
     ]
 )
 title = f"Same answer: {len(differ)} of {len(two)} explanations "
-title += "pass in one of the two only."
+title += "pass only in the model or only in the student."
 figure, _ = plot_words(pair, title=title, **looks)
 stage.figure("table_7_line", figure, formats)
 
@@ -360,7 +379,7 @@ stage.figure("table_7_line", figure, formats)
 # Claim of the paper: IG is better on deeper models, SG on shallower ones; the other settings show no clear pattern. The
 # paper prints no numbers for these figures. Each mark is one small Transformer. Figure 1 shows the natural sets (at
 # scale `small` the held-out sentences), Figure 2 Syneval. At scale `small` there are three models, at
-# `cpu` twenty-one.
+# `cpu` twenty-one, probed for number only: Figure 1 then shows EWT alone.
 
 # %% tags=["nbval-ignore-output"]
 sweep = tables["sweep"][tables["sweep"]["method"].isin(["SG", "IG"])]
@@ -391,7 +410,7 @@ def sweep_title(rows):
     is_enough = learnt.mean() >= 0.5
     told = "read the filled marks" if is_enough else "depth cannot be judged"
     models = f"{learnt.sum()} of {len(learnt)} small Transformers"
-    return f"{models} have learnt one of the sets: {told}"
+    return f"{models} have learnt {' or '.join(rows['dataset'].unique())}: {told}"
 
 
 panels = [
@@ -422,16 +441,16 @@ panels = [
     )
     for method in ("SG", "IG")
 ]
-title = sweep_title(of_figure_2).replace("one of the sets", "Syneval")
 if len(sweep):
-    stage.figure("figure_2", figures.plot_sweep(panels, title), formats)
+    figure = figures.plot_sweep(panels, sweep_title(of_figure_2))
+    stage.figure("figure_2", figure, formats)
 else:
     print("There is no Figure 2 either.")
 
 # %% [markdown]
-# *Reading it.* At scale `small`, the intervals of models of different depth overlap. Hollow marks belong to models that have
-# not learnt the set, so they are no evidence about the claim. At `cpu` two of twenty-one have learnt EWT and none has
-# learnt Syneval, so both claims are not run.
+# *Reading it.* Hollow marks belong to models that have not learnt the set, so they are no evidence about the claim. At scale
+# `small` all marks are hollow. At `cpu` two of twenty-one models have learnt EWT and none has learnt Syneval. That is too
+# few to judge the two claims, so their verdict is *not run*.
 #
 # ## 8 · Verdicts
 #
@@ -444,8 +463,8 @@ else:
 # [The table](../../outputs/reference/lm_saliency/cpu/05_figures/verdict_all.csv) has all claims and numbers. Its column
 # `ours` is what is found here; of a registered claim, less the number that the claim names.
 #
-# Of the fifteen claims that were registered at first, 6<!-- lm_saliency/cpu/decided[claims=registered at first, state=after].decided --> are decided there, before the models read books
-# 1<!-- lm_saliency/cpu/decided[claims=registered at first, state=before].decided --> was. Undecided are 6<!-- lm_saliency/cpu/decided[claims=registered at first, state=after].undecided -->, because three training runs differ widely, and
+# Of the fifteen claims that were registered at first, 6<!-- lm_saliency/cpu/decided[claims=registered at first, state=after].decided --> are decided there; before the models read books it was
+# 1<!-- lm_saliency/cpu/decided[claims=registered at first, state=before].decided -->. Undecided are 6<!-- lm_saliency/cpu/decided[claims=registered at first, state=after].undecided -->, because three training runs differ widely, and
 # 3<!-- lm_saliency/cpu/decided[claims=registered at first, state=after].not run --> were not run: two need a sweep of models that have learnt a set, one an LSTM that has learnt Syneval. Most of the printed numbers belong to models or sets that were not run.
 
 # %%

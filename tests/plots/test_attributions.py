@@ -126,6 +126,9 @@ def test_correlations_are_sorted_and_cut():
     )
     figure, plotted = plot_correlation(table)
     assert len(plotted) == 4 * 10 and plotted["word"][0] == "word14" and len(figure.axes) == 4
+    assert "in 0 of 4 panels" in figure.get_suptitle()
+    table.loc[table["word"] == "word14", "word"] = "she"
+    assert "in 4 of 4 panels" in plot_correlation(table)[0].get_suptitle()
 
 
 def test_performance_shows_models_hard_rows_and_floors():
@@ -227,13 +230,12 @@ def test_significance_shows_sizes_and_counts_what_is_large():
 
 
 @pytest.mark.parametrize("n_above", [0, 3])
-def test_a_title_counts_what_reaches_the_rule(n_above: int):
+def test_a_title_counts_what_exceeds_the_rule_and_not_what_equals_it(n_above: int):
     table = results()
     rule = table["method"] == "First pronoun"
     models = table["scheme"] != "-"
     order = table.loc[models & (table["dataset"] == "D_S"), "MA"].sort_values(ascending=False)
-    limit = order.iloc[n_above - 1] if n_above else 2.0
-    table.loc[rule, "MA"] = [2.0, limit]
+    table.loc[rule, "MA"] = [2.0, order.iloc[n_above]]
     told = finding(plot_mass_accuracy(table)[0])
     assert told.startswith(f"{n_above or 'None'} of {models.sum()} explanations of a model")
 

@@ -113,6 +113,7 @@ def test_heat_map_sorts_by_error_and_effect_and_marks_what_is_worse_than_silence
     assert [t.get_text() for t in ax.get_yticklabels()] == ["Better", "Zero", "Worse"]
     assert ax.lines[0].get_ydata().tolist() == [2, 2] and len(plotted) == 6
     assert ax.get_title(loc="right").startswith("1 of 2 explainers err less")
+    assert "− Negative" in ax.get_xlabel()
     few = table[table["explainer"] != "Zero"]
     assert plot_directions(few, "L2", ("noise", "food"), signs)[0].axes[0].get_title(loc="right")
 

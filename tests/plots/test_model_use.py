@@ -41,11 +41,11 @@ def likeness(low: float) -> pd.DataFrame:
     return table
 
 
-@pytest.mark.parametrize(("low", "named"), [(0.2, "Saliency"), (-0.1, "none")])
+@pytest.mark.parametrize(("low", "named"), [(0.2, "only Saliency"), (-0.1, "no method")])
 def test_randomisation_names_who_stays_alike(low: float, named: str) -> None:
     table = likeness(low)
     figure, plotted = plot_randomisation(table)
-    assert finding(figure).endswith(f"with signs: none; methods without signs: {named}")
+    assert finding(figure) == f"Random head: {named} stays similar"
     assert len(figure.axes) == 4 and plotted is table
     drawn = [c.lines[0].get_ydata().tolist() for c in figure.axes[0].containers]
     assert sorted(drawn) == [[1.0, 0.0], [1.0, 0.5]]
@@ -83,4 +83,7 @@ def test_a_planted_word_has_a_line_for_every_method() -> None:
     ax = figure.axes[0]
     labels = [tick.get_text() for tick in ax.get_yticklabels()]
     assert labels == ["Saliency", "LIME, 1000 samples", "Uniform random"]
-    assert ax.get_title(loc="left").startswith("LIME put more") and len(plotted) == 3
+    told = "LIME puts 30 % of the attribution on other words"
+    assert ax.get_title(loc="left") == told and len(plotted) == 3
+    clear = plot_planted(table.assign(high=1.0))[0].axes[0]
+    assert clear.get_title(loc="left").startswith("No method puts more")

@@ -4,18 +4,20 @@ the model, and whether truths agree.
 
 import textwrap
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from ...core.codes import METHODS
 from ...plots import COLOURS, STYLE
 from ...plots.style import Plotted
+from .standing import best_rules, is_clear
 
 
 class Panel(NamedTuple):
@@ -33,9 +35,9 @@ PANELS = {
     "swap": Panel("swap to\nthe other\nform", "rank corr.", -1.0),
     "edit": Panel("edit:\na phrase\nis cut", "rank corr.", -1.0),
     "noun": Panel("noun:\nothers of\nits kind", "rank corr.", -1.0),
-    "deletion, pad": Panel("deletion:\npadding\ninstead", "score", 0.0),
-    "deletion, mask": Panel("deletion:\nmask token\ninstead", "score", 0.0),
-    "deletion, swap": Panel("deletion:\nother form\ninstead", "score", 0.0),
+    "deletion, pad": Panel("deletion:\nby\npadding", "score", 0.0),
+    "deletion, mask": Panel("deletion:\nmask\ntoken", "score", 0.0),
+    "deletion, swap": Panel("deletion:\nother\nform", "score", 0.0),
 }
 SHORT_NAMES = {  # truths and their kinds, where a line has room for two of them
     "mask": "altered words",
@@ -47,10 +49,15 @@ SHORT_NAMES = {  # truths and their kinds, where a line has room for two of them
     "deletion, swap": "deletion (other form)",
     "deletion, mask, reviews": "deletion in reviews (mask token)",
 }
+MODEL_NAMES = {  # that are no words
+    "planted-ola": "planted, one layer",
+    "gender-lstm": "gender, LSTM",
+    "reviews-lstm": "reviews, LSTM",
+}
 _HEADINGS = {
-    "mask": "WHERE are the words?",
-    "swap": "WHAT do they do in the model?",
-    "deletion, pad": "HOW FAST does the answer fall?",
+    "mask": "WHERE are\nthe words?",
+    "swap": "WHAT do they do\nin the model?",
+    "deletion, pad": "HOW FAST does\nthe answer fall?",
 }
 _GROUPS = {
     "explainer": "Explainers",
@@ -63,31 +70,28 @@ _NAMES = {
     "Cheater: sizes": "knows sizes, not signs",
     "Cheater: both texts": "knows both texts' scores",
 }
-# inches: above, below and left of the panels, and from row to row
-_ABOVE, _BELOW, _LEFT, _ROW = 2.05, 2.6, 2.15, 0.25
+# inches: above, below and left of the panels, a panel with its gap, the gap between two groups of
+# panels, and from row to row
+_ABOVE, _BELOW, _LEFT, _WIDE, _APART, _ROW = 2.8, 3.6, 2.42, 0.83, 0.13, 0.275
+_HOW = "Further right is better. Rank correlations begin at -1, the other scores at 0."
+_REFUSAL: dict[str, Any] = {
+    "ha": "center",
+    "va": "center",
+    "fontsize": 10,
+    "style": "italic",
+    "color": "0.25",
+    "bbox": {"facecolor": "white", "edgecolor": "none", "pad": 1},
+}
 _CLEAR, _OPEN, _BLIND, _CHEAT = COLOURS[0], "0.45", COLOURS[3], COLOURS[4]
-
-
-def best_rules(cells: pd.DataFrame) -> pd.Series:
-    """The score of the best rule that never looks at the model, by truth.
-
-    It is known after the run only; the floor is the score of the rule that was chosen beforehand.
-    """
-    return cells[cells["role"] == "floor"].groupby("truth")["raw"].max()
-
-
-def is_clear(cells: pd.DataFrame, rule: pd.Series | None = None) -> pd.Series:
-    """Whether an explainer is above a rule with its whole interval, and not by identity.
-
-    An interval without width (a few texts that all say the same) shows nothing.
-
-    Args:
-        cells: of `standing.cells`.
-        rule: the score of a rule, for each line; without it the floor.
-    """
-    reached = cells["floor"] if rule is None else rule
-    above = (cells["raw_low"] > reached) & (cells["raw_high"] > cells["raw_low"])
-    return above & ~cells["by_identity"].astype(bool) & (cells["role"] == "explainer")
+_LETTERS = STYLE | {
+    "font.size": 12,
+    "axes.titlesize": 11.5,
+    "axes.labelsize": 11.5,
+    "xtick.labelsize": 11,
+    "ytick.labelsize": 12,
+    "legend.fontsize": 11.5,
+    "axes.spines.left": False,
+}
 
 
 def plot_whole(cells: pd.DataFrame, note: str) -> Plotted:
@@ -104,46 +108,42 @@ def plot_whole(cells: pd.DataFrame, note: str) -> Plotted:
     """
     shown = cells[cells["role"].isin(list(_GROUPS)) & cells["truth"].isin(list(PANELS))]
     shown = shown.assign(is_clear=is_clear(shown))
+    shown["is_best"] = is_clear(shown, shown["truth"].map(best_rules(shown)))
     truths = [truth for truth in PANELS if truth in set(shown["truth"])]
     rows = _rows(shown)
     explainers = shown.loc[shown["role"] == "explainer", "explainer"].unique()
-
-    def middle(truth: str) -> float:
-        return (PANELS[truth].lowest + 1) / 2
-
-    how = "Further right is better. The rule in [brackets] was chosen before the run."
-    said = textwrap.wrap(f"{note} {how} {_against_best(shown)}", 110)
-    with plt.rc_context(STYLE | {"legend.fontsize": 10}):
-        height = _ROW * (max(rows.values()) + 2.2) + _ABOVE + _BELOW
+    starts = [truth for truth in truths if truth in _HEADINGS]
+    width = _LEFT + _WIDE * len(truths) + _APART * len(starts)
+    height = _ROW * (max(rows.values()) + 2.2) + _ABOVE + _BELOW
+    said = textwrap.wrap(f"{note} {_against_best(shown)} {_HOW}", round(11.2 * width))
+    with plt.rc_context(_LETTERS):
         figure, axes = plt.subplots(
-            1,
-            len(truths),
-            figsize=(0.87 * len(truths) + _LEFT, height),
-            sharey=True,
-            squeeze=False,
+            1, len(truths), figsize=(width, height), sharey=True, squeeze=False
         )
-        figure.subplots_adjust(
-            left=_LEFT / figure.get_figwidth(),
-            right=0.985,
-            top=1 - _ABOVE / height,
-            bottom=_BELOW / height,
-            wspace=0.16,
-        )
-        for ax, truth in zip(axes[0], truths, strict=True):
+        size = (_WIDE - 0.14) / width, 1 - (_ABOVE + _BELOW) / height
+        for i, (ax, truth) in enumerate(zip(axes[0], truths, strict=True)):
+            n_gaps = sum(start in truths[1 : i + 1] for start in starts)
+            left = _LEFT + _WIDE * i + _APART * n_gaps
+            ax.set_position((left / width, _BELOW / height, *size))
             _draw_panel(ax, shown[shown["truth"] == truth], rows)
             asked = set(shown.loc[shown["truth"] == truth, "explainer"])
-            refused = [rows[name] for name in explainers if name not in asked]
-            ax.plot([middle(truth)] * len(refused), refused, "_", color="0.5", markersize=6)
+            middle = (PANELS[truth].lowest + 1) / 2
+            for name in explainers:
+                if name not in asked:
+                    ax.text(middle, rows[name], "refuses", **_REFUSAL)
         _name_rows(axes[0, 0], shown, rows)
-        for truth, heading in _HEADINGS.items():
-            if truth in truths:
-                start = axes[0, truths.index(truth)].get_position().x0
-                figure.text(start, 1 - (_ABOVE - 0.75) / height, heading, weight="bold")
+        _head_groups(figure, dict(zip(truths, axes[0], strict=True)), 1 - (_ABOVE - 0.8) / height)
         figure.suptitle(
-            _finding(shown), x=0.01, y=1 - 0.1 / height, ha="left", fontsize=12, weight="bold"
+            _finding(shown),
+            x=0.01,
+            y=1 - 0.1 / height,
+            ha="left",
+            va="top",
+            fontsize=14,
+            weight="bold",
         )
         for i, line in enumerate(said):
-            figure.text(0.01, 1 - (0.5 + 0.22 * i) / height, line, va="center")
+            figure.text(0.01, 1 - (0.8 + 0.235 * i) / height, line, va="center")
         figure.legend(handles=_legend(), ncols=2, loc="lower left", bbox_to_anchor=(0.005, 0.0))
     columns = ["truth", "explainer", "role", "raw", "raw_low", "raw_high", "floor"]
     return figure, shown[[*columns, "is_clear", "by_identity"]].reset_index(drop=True)
@@ -267,29 +267,46 @@ def _draw_panel(ax: Axes, part: pd.DataFrame, rows: dict[str, float]) -> None:
         y = rows[str(row.explainer)]
         if row.role == "explainer" and not row.by_identity:
             ends = np.clip([row.raw_low, row.raw_high], panel.lowest, 1)
-            ax.plot(ends, [y, y], color=_CLEAR if row.is_clear else "0.6", linewidth=1.3)
+            ax.plot(ends, [y, y], color=_CLEAR if row.is_clear else "0.6", linewidth=1.5)
         colour = {"floor": _BLIND, "cheater": _CHEAT}.get(row.role, _OPEN)
         marker = {"floor": "s", "cheater": "D"}.get(row.role, "o")
-        face = _CLEAR if row.is_clear else "white"
+        look: dict[str, Any] = {"color": colour, "markerfacecolor": "white", "markersize": 6.5}
         if row.by_identity:
-            marker, colour, face = "x", "0.1", "0.1"
+            marker, look = "x", {"color": "0.1", "markersize": 6.5}
         elif row.is_clear:
-            colour = _CLEAR
-        ax.plot(
-            row.raw, y, marker, color=colour, markerfacecolor=face, markersize=5.5, clip_on=False
-        )
+            look = _clear_look(bool(row.is_best))
+        ax.plot(row.raw, y, marker, clip_on=False, **look)
     span = 1 - panel.lowest
     ax.set(xlim=(panel.lowest, 1 + 0.03 * span), ylim=(max(rows.values()) + 0.7, -1.5))
     ends = (panel.lowest, panel.lowest + span / 2, 1)
-    ax.set_xticks(ends, [f"{end:g}" for end in ends])
+    ax.set_xticks(ends, [f"{end:g}".replace("0.", ".") for end in ends])
     for label, side in zip(ax.get_xticklabels(), ("left", "center", "right"), strict=True):
         label.set_horizontalalignment(side)  # so that those of two panels do not touch
     n = part.loc[part["role"] == "explainer", "n_clusters"].max()
-    below = f"{panel.score}\nn = {n:.0f}\n[{rule.lower()}]".replace("goal of the", "goal of\nthe")
+    below = f"{panel.score}\nn = {n:.0f}\nrule:\n{rule.lower()}".replace("of the", "of\nthe")
     below = below.replace("word counts", "word\ncounts")
     ax.set_xlabel(below if floor < 1 else f"{below}\ncannot be\nbeaten")
     ax.set_title(panel.title)
     ax.tick_params(axis="y", length=0)
+
+
+def _clear_look(is_best: bool) -> dict[str, Any]:
+    """A whole dot above every rule, half of one above the rule that was chosen beforehand."""
+    look = {"color": _CLEAR, "markerfacecolor": _CLEAR, "markersize": 6.5}
+    return look if is_best else look | {"markerfacecoloralt": "white", "fillstyle": "left"}
+
+
+def _head_groups(figure: Figure, axes: Mapping[str, Axes], at: float) -> None:
+    """The question that a group of truths asks, above a line over its columns."""
+    groups: dict[str, list[Axes]] = {}
+    for truth, ax in axes.items():
+        first = truth if truth in _HEADINGS or not groups else list(groups)[-1]
+        groups.setdefault(first, []).append(ax)
+    for first, of_group in groups.items():
+        left, right = of_group[0].get_position().x0, of_group[-1].get_position().x1
+        figure.add_artist(Line2D([left, right], [at, at], color="0.3", linewidth=1.2))
+        heading = _HEADINGS.get(first, "")
+        figure.text(left, at + 0.005, heading, va="bottom", weight="bold", fontsize=12)
 
 
 def _name_rows(ax: Axes, shown: pd.DataFrame, rows: Mapping[str, float]) -> None:
@@ -306,8 +323,8 @@ def _finding(shown: pd.DataFrame) -> str:
     ranked = _ranked(shown)
     clear = int(ranked["is_clear"].sum())
     return (
-        f"In {clear} of {len(ranked)} cases an explainer is clearly better than a rule that never "
-        "looks at the model"
+        f"In {clear} of {len(ranked)} cases an explainer is clearly better\nthan a rule that "
+        "never looks at the model"
     )
 
 
@@ -318,7 +335,8 @@ def _against_best(shown: pd.DataFrame) -> str:
     floors = shown.groupby("truth")["floor"].first()
     n_better = int((best > floors.reindex(best.index)).sum())
     return (
-        f"In {n_better} of {len(best)} columns another rule is better than that one (dotted). "
+        f"In {n_better} of {len(best)} columns another rule is better than the one chosen "
+        "before the run (dotted). "
         f"Against the best rule, explainers are clearly better in {clear} cases."
     )
 
@@ -330,28 +348,32 @@ def _ranked(shown: pd.DataFrame) -> pd.DataFrame:
 
 
 def _legend() -> list[Line2D | Patch]:
-    def mark(marker: str, colour: str, face: str, label: str) -> Line2D:
-        line = "-" if marker == "o" else ""
-        return Line2D(
-            [], [], marker=marker, color=colour, markerfacecolor=face, linestyle=line, label=label
-        )
+    def mark(marker: str, label: str, line: str = "", **look: Any) -> Line2D:
+        return Line2D([], [], marker=marker, linestyle=line, label=label, **look)
 
-    rule = "what the rule in [brackets] reaches"
+    best, chosen = _clear_look(True), _clear_look(False)
+    white: dict[str, Any] = {"markerfacecolor": "white", "markersize": 6.5}
+    dotted = {"color": _BLIND, "linewidth": 1.8, "linestyle": ":"}
+    before = "rule chosen before the run"
     return [
-        mark("o", _CLEAR, _CLEAR, "explainer, clearly better: its interval lies above the rule"),
-        mark("o", _OPEN, "white", "explainer, not clearly better (line: 95 % interval)"),
-        mark("s", _BLIND, "white", "rule that never looks at the model"),
-        Patch(facecolor="0.9", edgecolor=_BLIND, linestyle="--", label=rule),
-        Line2D(
-            [],
-            [],
-            color=_BLIND,
-            linewidth=1.6,
-            linestyle=":",
-            label="the best rule, if it is another",
+        mark("o", "explainer, clearly better than every rule", "-", **best),
+        mark("o", f"explainer, clearly better only than\nthe {before}", "-", **chosen),
+        mark(
+            "o", "explainer, not clearly better\n(line: 95 % interval)", "-", color=_OPEN, **white
         ),
-        mark("D", _CHEAT, "white", "cheater: knows a part of the answer"),
-        Line2D([], [], color="0.1", linewidth=1.5, label="knows the whole answer"),
-        mark("x", "0.1", "0.1", "known beforehand, not ranked"),
-        mark("_", "0.5", "0.5", "refuses this model"),
+        mark("s", "rule that never looks at the model", color=_BLIND, **white),
+        mark("D", "cheater: knows a part of the right answer", color=_CHEAT, **white),
+        Patch(
+            facecolor="0.9",
+            edgecolor=_BLIND,
+            linestyle="--",
+            label=f"no better than the {before},\nwhich is named below the column",
+        ),
+        Line2D([], [], **dotted, label="the best rule, where it is another"),
+        Line2D([], [], color="0.1", linewidth=1.5, label="best possible score: the right answer"),
+        mark(
+            "x",
+            "not compared: pads as this deletion\ndoes, or knows all that is asked for",
+            color="0.1",
+        ),
     ]

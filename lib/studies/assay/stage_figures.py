@@ -23,7 +23,8 @@ def plot_likeness(likeness: pd.DataFrame) -> plt.Figure:
         drawn = ax.imshow(values, cmap="PuOr_r", vmin=-1, vmax=1)
         for (i, j), value in np.ndenumerate(values):
             colour = "white" if abs(value) > 0.6 else "0.15"
-            digits = 2 if 0.95 <= abs(value) < 1 else 1  # else it would be written as a whole one
+            # what is nearly 1 has two digits, and what is 1 has none
+            digits = 0 if abs(value) > 0.9999 else 2 if abs(value) >= 0.95 else 1
             number = f"{round(value, digits) + 0:.{digits}f}"  # no -0.0
             ax.text(j, i, number, ha="center", va="center", fontsize=9, color=colour)
         ax.set_xticks(range(len(names)), names, rotation=45, ha="right")

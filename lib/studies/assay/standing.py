@@ -4,6 +4,7 @@ from collections.abc import Collection
 
 import pandas as pd
 
+from ...core.codes import METHODS
 from ...stats import estimates
 from .explainers import FLOORS
 from .truths import TRUTHS
@@ -48,21 +49,95 @@ def leaders(cells: pd.DataFrame) -> pd.DataFrame:
         cells: of `cells`, of one role; what holds by identity and what has no score is left out.
 
     Returns:
-        By truth: explainer (the first by name, and how many more have this score), raw.
+        By truth: explainer (all who have this score, by name), raw.
 
     >>> rows = [("swap", "LIME", 0.501), ("swap", "IG", 0.499), ("edit", "LIME", 0.5)]
     >>> some = pd.DataFrame(rows, columns=["truth", "explainer", "raw"])
     >>> leaders(some.assign(by_identity=False))["explainer"].to_dict()
-    {'edit': 'LIME', 'swap': 'IG and 1 more'}
+    {'edit': 'LIME', 'swap': 'IG, LIME'}
     """
     ranked = cells[~cells["by_identity"].astype(bool)].dropna(subset="raw").sort_values("explainer")
     best = {}
     for truth, part in ranked.groupby("truth"):
         top = part[part["raw"].round(2) == part["raw"].round(2).max()]
-        first, n_more = top["explainer"].iloc[0], len(top) - 1
-        name = f"{first} and {n_more} more" if n_more else first
-        best[truth] = {"explainer": name, "raw": top["raw"].max()}
+        best[truth] = {"explainer": ", ".join(top["explainer"]), "raw": top["raw"].max()}
     return pd.DataFrame.from_dict(best, orient="index")
+
+
+def best_rules(cells: pd.DataFrame) -> pd.Series:
+    """The score of the best rule that never looks at the model, by truth.
+
+    It is known after the run only; the floor is the score of the rule that was chosen beforehand.
+    """
+    return cells[cells["role"] == "floor"].groupby("truth")["raw"].max()
+
+
+def is_clear(cells: pd.DataFrame, rule: pd.Series | None = None) -> pd.Series:
+    """Whether an explainer is above a rule with its whole interval, and not by identity.
+
+    An interval without width (a few texts that all say the same) shows nothing.
+
+    Args:
+        cells: of `standing.cells`.
+        rule: the score of a rule, for each line; without it the floor.
+    """
+    reached = cells["floor"] if rule is None else rule
+    above = (cells["raw_low"] > reached) & (cells["raw_high"] > cells["raw_low"])
+    return above & ~cells["by_identity"].astype(bool) & (cells["role"] == "explainer")
+
+
+def advise(cells: pd.DataFrame) -> pd.DataFrame:
+    """What each truth says of the explainers, compared with the best rule without a model.
+
+    Args:
+        cells: of `cells`.
+
+    Returns:
+        By truth: clearly better (than every rule, with the whole interval), open (a higher score
+        than the best rule's, but not clearly), no better (clearly above equal scores, which looks
+        good, but a rule has as much). Each has names in the order of `cells`.
+    """
+    best = best_rules(cells)
+    even = cells[cells["explainer"] == "Even"].groupby("truth")["raw"].max()
+    ranked = cells[(cells["role"] == "explainer") & ~cells["by_identity"].astype(bool)]
+    is_better = is_clear(ranked, ranked["truth"].map(best))
+    is_higher = ranked["raw"] > ranked["truth"].map(best)
+    looks_good = is_clear(ranked, ranked["truth"].map(even))
+    kinds = {
+        "clearly better": is_better,
+        "open": is_higher & ~is_better,
+        "no better": looks_good & ~is_higher,
+    }
+    named = {
+        kind: ranked[of].groupby("truth")["explainer"].agg(", ".join).reindex(best.index)
+        for kind, of in kinds.items()
+    }
+    return pd.DataFrame(named).fillna("none")
+
+
+def with_scores(advised: pd.DataFrame, cells: pd.DataFrame, most: int = 3) -> pd.DataFrame:
+    """The lists of `advise` with scores, the highest first, and how many more there are.
+
+    Args:
+        advised: of `advise`, by truth.
+        cells: of `cells`.
+        most: how many names are written.
+    """
+    scores = cells.set_index(["truth", "explainer"])["raw"]
+
+    def told(truth: str, names: str) -> str:
+        if names == "none":
+            return names
+        mine = scores[truth][names.split(", ")].sort_values(ascending=False, kind="stable")
+        first = [f"{METHODS.get(name, name)} {raw:.2f}" for name, raw in mine[:most].items()]
+        n_more = len(mine) - len(first)
+        return ", ".join(first) + (f" and {n_more} more" if n_more else "")
+
+    columns = {
+        kind: [told(str(truth), names) for truth, names in advised[kind].items()]
+        for kind in advised
+    }
+    return pd.DataFrame(columns, index=advised.index)
 
 
 def as_rows(scores: pd.DataFrame) -> pd.DataFrame:

@@ -381,7 +381,7 @@ def recommended(contrasts: pd.DataFrame, margin: float) -> pd.DataFrame:
     Args:
         contrasts: family, truth, low and high (an interval, corrected for their number, of the
             family's mean minus the best other's).
-        margin: what counts as inferior, registered before the run.
+        margin: what counts as inferior, set before the run.
 
     Returns:
         family, nowhere_inferior (no interval reaches below -margin), somewhere_better (one lies

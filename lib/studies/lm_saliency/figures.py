@@ -17,7 +17,7 @@ _LOOKS = dict(zip(METHODS, zip("osD", COLOURS)))
 _ARCHITECTURES = dict(zip(("LSTM", "QRNN", "Transformer"), zip("osD", "^vP", COLOURS)))
 _SETTINGS = tuple(zip("osD^vPX", COLOURS))  # of the sweep, the most common one first
 _SCALES = {"all": "share of lines that pass", "input_consistency": "Pearson's correlation"}
-_LARGEST = 220.0  # area of the largest mark of a sweep, in square points
+_LARGEST = 160.0  # area of the largest mark of a sweep, in square points
 _GREY = "0.55"
 _BELOW = {"loc": "outside lower center", "frameon": False}
 _HOLLOW = Line2D([], [], marker="o", ls="", color="0.3", mfc="white", label="hollow: not learnt")
@@ -244,15 +244,18 @@ def plot_sweep(panels: Sequence[tuple[str, pd.DataFrame, str]], title: str) -> p
 
     Args:
         panels: heading, rows (size such as 8l_384w_192e_4h, layers, parameters, learnt, low, high),
-            and the column that is drawn, which low and high belong to.
+            and the column that is drawn, which low and high belong to. Panels without rows are left
+            out.
         title: the first line.
     """
+    panels = [panel for panel in panels if len(panel[1])] or panels[:1]
     every = pd.concat([rows for _, rows, _ in panels])
     names = names_of_settings(list(every["size"]))
     settings = sorted(set(names.values()), key=lambda name: ("," not in name, name))
     looks = dict(zip(settings, _SETTINGS))
     depths, shown = sorted(every["layers"].unique()), ""
-    bottom = min([0, *every["low"].dropna()]) - 0.05
+    bottom = min([1, *every["low"].dropna()]) - 0.05 if len(every) else 0
+    top = max([0, *every["high"].dropna()]) + 0.05 if len(every) else 1
     with plt.rc_context(STYLE | {"axes.grid.axis": "y"}):
         figure, axes = plt.subplots(
             1, len(panels), figsize=(11, 4.2), sharey=True, squeeze=False, layout="constrained"
@@ -267,18 +270,19 @@ def plot_sweep(panels: Sequence[tuple[str, pd.DataFrame, str]], title: str) -> p
                 ax.plot([x, x], [r.low, r.high], color=colour, lw=1.5)
                 area = _LARGEST * r.parameters / every["parameters"].max()
                 fill = colour if r.learnt else "white"
+                edge = "black" if r.learnt else colour  # the few that have learnt stand out
                 ax.scatter(
                     x,
                     getattr(r, column),
                     s=area,
                     marker=marker,
                     color=fill,
-                    edgecolors=[colour],
-                    zorder=3,
+                    edgecolors=[edge],
+                    zorder=4 if r.learnt else 3,
                 )
             if rows.empty:
                 ax.text(0.5, 0.5, "not probed", transform=ax.transAxes, ha="center")
-            ax.set(title=heading, xlabel="layers", ylim=(bottom, 1.05))
+            ax.set(title=heading, xlabel="layers", ylim=(bottom, top))
             ax.set(
                 xticks=range(len(depths)),
                 xticklabels=depths,
@@ -290,6 +294,9 @@ def plot_sweep(panels: Sequence[tuple[str, pd.DataFrame, str]], title: str) -> p
         label = "larger: more parameters"
         size = Line2D([], [], marker="o", ls="", color="0.3", ms=11, label=label)
         keys = [*_key_of(looks, {name: name for name in settings}), _INTERVAL, _HOLLOW, size]
+        if every["learnt"].any():
+            label = "filled, black edge: learnt"
+            keys.append(Line2D([], [], marker="o", ls="", color="0.7", mec="black", label=label))
         figure.legend(handles=keys, ncols=4, **_BELOW)
         figure.suptitle(title)
     return figure

@@ -9,8 +9,6 @@ import pytest
 
 from lib.studies.assay.figures import (
     PANELS,
-    best_rules,
-    is_clear,
     plot_agreement,
     plot_whole,
 )
@@ -21,7 +19,16 @@ from lib.studies.assay.stage_figures import (
     plot_steps,
     plot_two_trainings,
 )
-from lib.studies.assay.standing import as_rows, cells, holds_by_identity, role_of
+from lib.studies.assay.standing import (
+    advise,
+    as_rows,
+    best_rules,
+    cells,
+    holds_by_identity,
+    is_clear,
+    role_of,
+    with_scores,
+)
 from lib.studies.assay.synthesis import on_one_scale
 
 FLOOR_OF = {"mask": "Word counts", "edit": "Goal of the edit", "deletion, pad": "Even"}
@@ -88,7 +95,7 @@ def test_the_whole_figure_shows_every_cell_and_says_how_many_are_clear() -> None
     assert len(plotted) == len(table) - len(FLOOR_OF), "the oracle is the black line"
     titles = [ax.get_title() for ax in figure.axes]
     assert titles == [PANELS[truth].title for truth in PANELS if truth in FLOOR_OF]
-    assert figure.axes[1].get_xlabel().split("[")[1].startswith("goal of\nthe edit]")
+    assert figure.axes[1].get_xlabel().endswith("rule:\ngoal of\nthe edit")
     assert is_clear(table)[table["explainer"] == "oracle"].sum() == 0
     plt.close(figure)
 
@@ -106,6 +113,78 @@ def test_the_best_rule_is_drawn_beside_the_one_that_was_chosen() -> None:
     assert figure._suptitle.get_text().startswith("In 3 of 5 cases"), "of the rule chosen before"
     assert is_clear(table, table["raw"] + 1).sum() == 0
     plt.close(figure)
+
+
+def test_a_dot_is_whole_above_every_rule_and_half_above_the_chosen_one() -> None:
+    table = found()
+    is_word_counts = (table["truth"] == "edit") & (table["explainer"] == "Goal of the edit")
+    other = table[is_word_counts].assign(explainer="Log count ratio", raw=0.85)
+    figure, _ = plot_whole(pd.concat([table, other], ignore_index=True), "A note.")
+    dots = {
+        ax.get_title(): {line.get_fillstyle() for line in ax.lines if is_blue_dot(line)}
+        for ax in figure.axes
+    }
+    assert dots == {
+        PANELS["mask"].title: {"full"},
+        PANELS["edit"].title: {"left"},
+        PANELS["deletion, pad"].title: {"full"},
+    }
+    plt.close(figure)
+
+
+def is_blue_dot(line: plt.Line2D) -> bool:
+    return line.get_marker() == "o" and line.get_markerfacecolor() != "white"
+
+
+def test_a_refusal_is_written_where_the_score_would_be() -> None:
+    table = found()
+    is_left_out = (table["truth"] == "edit") & (table["explainer"] == "LIME")
+    figure, _ = plot_whole(table[~is_left_out], "A note.")
+    refusals = [
+        (ax.get_title(), text.get_position()[1])
+        for ax in figure.axes
+        for text in ax.texts
+        if text.get_text() == "refuses"
+    ]
+    names = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    height = figure.axes[0].get_yticks()[names.index("LIME")]
+    assert refusals == [(PANELS["edit"].title, height)]
+    plt.close(figure)
+
+
+def test_advice_names_who_is_better_than_every_rule_and_who_only_looks_good() -> None:
+    rows = [
+        ("swap", "Log count ratio", "floor", 0.9, 0.8, 1.0),
+        ("swap", "Even", "floor", 0.0, 0.0, 0.0),
+        ("swap", "Kernel SHAP", "explainer", 0.95, 0.91, 0.99),  # better
+        ("swap", "LIME", "explainer", 0.95, 0.85, 1.0),  # the interval reaches the rule
+        ("swap", "AttnLRP", "explainer", 0.93, 0.93, 0.93),  # an interval without width
+        ("swap", "InputXGradient", "explainer", 0.89, 0.8, 0.95),  # the rule has as much
+        ("swap", "SmoothGrad", "explainer", 0.5, -0.1, 0.9),  # does not even look good
+        ("noun", "Nearest", "floor", 0.1, 0.0, 0.2),
+        ("noun", "Even", "floor", 0.0, 0.0, 0.0),
+        ("noun", "LIME", "explainer", 0.5, 0.4, 0.6),
+    ]
+    columns = ["truth", "explainer", "role", "raw", "raw_low", "raw_high"]
+    table = pd.DataFrame(rows, columns=columns).assign(floor=0.0, by_identity=False)
+    advised = advise(table)
+    assert advised.to_dict("index") == {
+        "noun": {"clearly better": "LIME", "open": "none", "no better": "none"},
+        "swap": {
+            "clearly better": "Kernel SHAP",
+            "open": "LIME, AttnLRP",
+            "no better": "InputXGradient",
+        },
+    }
+    told = with_scores(advised, table, most=1)
+    assert told.loc["swap"].tolist() == [
+        "Kernel SHAP 0.95",
+        "LIME 0.95 and 1 more",
+        "Input x Gradient 0.89",
+    ]
+    assert told.loc["noun"].tolist() == ["LIME 0.50", "none", "none"]
+    padded = table.assign(by_identity=table["explainer"] == "Kernel SHAP")
+    assert advise(padded).loc["swap", "clearly better"] == "none", "known beforehand"
 
 
 def test_the_other_figures_show_their_tables() -> None:
@@ -150,6 +229,6 @@ def test_the_other_figures_show_their_tables() -> None:
     alike = pd.DataFrame([[1.0, 0.2], [0.2, 1.0]], columns=["a", "b"])
     square = plot_likeness(alike)
     assert square._suptitle.get_text() == "a and b are most alike: 0.20"
-    assert [text.get_text() for text in square.axes[0].texts] == ["1.0", "0.2", "0.2", "1.0"]
+    assert [text.get_text() for text in square.axes[0].texts] == ["1", "0.2", "0.2", "1"]
     for drawn in (figure, scale, budgets, steps, both, square):
         plt.close(drawn)

@@ -347,7 +347,7 @@ _ = stage.table("your_own", plain)
 # Four published studies ask: *can an explanation of a language model be trusted?* Each has another kind of ground
 # truth. A fifth part, the *assay*, tests one explainer on all these kinds. All five parts have the same five notebooks.
 #
-# ![Five stages in a row: 01_data_generation, 02_training, 03_attribution, 04_metrics, 05_figures. Each reads what earlier ones left. Inside 03_attribution: units such as D_A · CEf · LIME, D_A · CEf · Saliency, finished one by one and kept; then the manifest, which lists explanations.parquet, overview.csv with their checksums. With the manifest the stage is complete.](../docs/schematics/stages.svg)
+# ![Five stages in a row: 01_data_generation, 02_training, 03_attribution, 04_metrics, 05_figures. Each reads what earlier ones left. Inside 03_attribution: units such as one model · LIME, one model · Saliency, finished one by one and kept; then the manifest, which lists explanations.parquet, overview.csv with their checksums. With the manifest the stage is complete.](../docs/schematics/stages.svg)
 #
 # | | 01 data generation | 02 training | 03 attribution | 04 metrics | 05 figures |
 # |---|---|---|---|---|---|

@@ -21,6 +21,8 @@
 # - **We could not reproduce its Tables 3c and 3d, which are about pairs of texts** ([table](../../outputs/reference/cebab/cpu/01_data_generation/readings.csv)). With our closest definition of "edit pair" the counts differ by 12 %<!-- min cebab/cpu/01_data_generation/readings.gap -->.
 # - **If we compare mean stars, an aspect also gets credit for other aspects that go with it.** In a simulated world with known true effects, *noise* (how loud the place is) looks 3.0<!-- cebab/cpu/01_data_generation/average_effects[world=confounded, aspect=noise, old=Negative, new=Positive].ratio --> times as important as it is ([figure](../../outputs/reference/cebab/cpu/01_data_generation/confounding.png)).
 #
+# The first two are from the run at scale `cpu`; the cells below show `small`.
+#
 # "Would the model have given fewer stars if the food had been bad?" To answer this, we need a second review that differs in the food and in nothing else. CEBaB (arXiv 2205.14140) asked people to write such texts. With them the effect of a concept on a model is *measured*.
 # So we can check an explanation, which only estimates it.
 
@@ -145,7 +147,7 @@ in_words(
 )
 
 # %% [markdown]
-# There are eight: four pairs in two directions. *From* and *to* (`old` and `new` in the code) are the labels that *readers* gave, not what the editor was asked for. *Kind* is `original` from an original to its edit, `reverse` for the way back, and `edits` between two edits.
+# There are eight: four pairs in two directions. *From* and *to* are the labels that *readers* gave, not what the editor was asked for. *Kind* is `original` from an original to its edit, `reverse` for the way back, and `edits` between two edits.
 #
 # ## 2 · Three definitions
 #
@@ -237,12 +239,12 @@ opposite = effects[(effects["old"] == "Negative") & (effects["new"] == "Positive
 _ = stage.table("average_effects", effects)
 in_words(
     opposite.round(3),
-    {"world": "world", "aspect": "Negative to Positive", "true": "true effect"}
+    {"world": "world", "aspect": "aspect", "true": "true effect"}
     | {"conexp": "difference of means", "ratio": "ratio"},
 )
 
 # %% [markdown]
-# The difference is too large, most of all for noise, which matters least and gets credit for food and service. In the independent world both agree. We check this.
+# The difference is too large, most of all for noise, which matters least and gets credit for food and service. In the independent world both agree. We check this. The true effects differ between the worlds because stars are cut off at 1 and 5.
 
 # %%
 gap = (opposite["conexp"] - opposite["true"]).abs().groupby(opposite["world"]).max()
@@ -382,13 +384,13 @@ stage.figure("confounding", figure)
 # %%
 in_words(
     means,
-    {"world": "world", "aspect": "Negative to Positive", "true": "true effect"}
+    {"world": "world", "aspect": "aspect", "true": "true effect"}
     | {"sample": "difference of means, sampled", "error": "error"},
 )
 
 # %% [markdown]
-# In the independent world the sample errs by chance. In the confounded world it errs in one direction for every aspect,
-# and the effects of the aspects seem closer to each other than they are. More reviews would not help.
+# In the independent world the sample errs by chance. In the confounded world it errs in one direction for every aspect.
+# More reviews would not help.
 #
 # ## 5 · The data for the next stages
 #
@@ -509,7 +511,7 @@ in_words(
 #
 # $$\widehat{\mathrm{ITE}} = f(x_u^{C=c'}) - f(x_u^{C=c}) \quad (5)$$
 #
-# In the review of section 1, the stars go from 4 to 2 when the food turns from Positive to Negative. The ITE is −2.
+# In section 1 the stars go from 4 to 2 when the food turns Negative: the ITE is −2.
 
 
 # %%
@@ -746,7 +748,7 @@ in_words(control, {n: n.replace("std", "standard deviation") for n in control})
 # %% [markdown]
 # The means are near zero in both worlds. So the errors of section 4 come from the data, not from the arithmetic.
 #
-# We save texts and pairs, with the world's effect where it is known.
+# We save texts and pairs, with the world's effect if known.
 
 
 # %%

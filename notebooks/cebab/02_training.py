@@ -23,6 +23,8 @@
 #   ([table](../../outputs/reference/cebab/cpu/02_training/aspect_accuracy.csv)). Explainers that rely on them inherit these errors.
 # - **An encoder that was trained to forget a concept still holds much of it** ([table](../../outputs/reference/cebab/cpu/02_training/unlearnt.csv)). A newly fitted linear classifier, a *probe*, reads the concept's value from its vectors. It is right more often than a rule that always names the most frequent value.
 #
+# These results are from the run at scale `cpu`; the cells below show `small`.
+#
 # This stage trains the models that will be explained. They predict how many stars a review gives. It also trains *aspect classifiers*, which predict whether a text praises, criticises or does not mention food, service,
 # ambiance and noise. Some explainers need these values, and they may use only what can be predicted from a text.
 
@@ -466,7 +468,11 @@ with plt.rc_context(STYLE):
         ax.set(
             yticks=range(len(part)),
             yticklabels=part["model"].replace(roles),
-            title=f"{name}: {best_of(part)}",
+            title=(
+                f"{name}: {best_of(part)}"
+                if len(data) > 1
+                else best_of(part).capitalize()
+            ),
             xlabel="test accuracy, 95 % interval",
             xlim=(0, 1),
         )

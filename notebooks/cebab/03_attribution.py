@@ -22,6 +22,8 @@
 # - **The released ConceptSHAP returns numbers that cannot be an effect**. The changes of all class probabilities sum to 0. The sum of its numbers is off by
 #   1.5<!-- cebab/cpu/03_attribution/overview[explainer=ConceptSHAP (as released)].sum -->.
 #
+# These results are from the run at scale `cpu`; the cells below show `small`.
+#
 # "Here is a review. Suppose the food had been bad." An explainer has to say how the model's answer would change. It has seen train texts with their labels and the model's answers.
 
 # %% [markdown] tags=["slide"]
@@ -329,7 +331,7 @@ assert np.allclose(
 # | CausaLM | the answer from an encoder that was trained to forget the concept (stage 2), minus the model's; in *nothing unlearnt*, its control, the encoder forgot nothing |
 # | Causal Proxy Model | a copy of the model that is told what to imagine (Wu et al. 2022; see below) |
 #
-# The paper's Table 2 lists what each method needs. [The file](material/table_2.csv) has two more columns.
+# The paper's Table 2 lists [what each method needs](material/table_2.csv).
 
 # %%
 table_2 = read_table(material("cebab") / "table_2.csv").fillna("None")
@@ -378,7 +380,7 @@ show_source(CausalProxy._wishes)
 show_source(Asking.gathered)
 
 # %% [markdown]
-# Each explainer has its own seed. Its estimates are stored, and computed again only if a setting changes.
+# Estimates are stored, and computed again only if a setting changes.
 
 # %%
 for name in explainers:
@@ -422,7 +424,7 @@ print(f"{sum(map(len, found))} estimates")
 # %% [markdown]
 # ### A model from outside
 #
-# We test this route with one of our own models. We save its predictions, aspects and vectors to files, in reverse order,
+# We test this route with one of our models. We save its predictions, aspects and vectors to files, in reverse order,
 # and read them as if they came from outside. The estimates must be the same.
 
 

@@ -24,6 +24,8 @@
 # - **If two editors make the same change, the effects of their edits differ by** .402<!-- cebab/cpu/04_metrics/ceiling[same=label, model=encoder, metric=L2].error --> (L2)
 #   ([table](../../outputs/reference/cebab/cpu/04_metrics/ceiling.csv)). We have only twenty such pairs.
 #
+# These results are from the run at scale `cpu`; the cells below show `small`.
+#
 # The changed texts exist, so we know what a change really does to the model. This stage compares the estimates of stage 3 with it.
 
 # %% [markdown] tags=["slide"]
@@ -167,7 +169,7 @@ shown = table.reset_index(names="explainer")
 in_words(shown, {name: name for name in shown})
 
 # %% [markdown] tags=["slide"]
-# The timid one has. The cosine error does not notice that its estimate is too small, and Normdiff does not notice the wrong direction of *reversed*. The L2 error of *silent* is exactly the length of the
+# The timid one. The cosine error does not notice that its estimate is too small, and Normdiff does not notice the wrong direction of *reversed*. The L2 error of *silent* is exactly the length of the
 # effect.
 #
 # ## 2 · What the model really does
@@ -230,8 +232,8 @@ cace = cace[[change in forward for change in zip(cace["old"], cace["new"])]]
 print(f"{len(cace)} mean effects")
 
 # %% [markdown]
-# The table compares these means with the change of the readers' stars and, in the worlds that we wrote, with the true
-# effect.
+# The table compares these means, from Negative to Positive, with the change of the readers' stars and, in our worlds,
+# with the true effect.
 
 # %% tags=["nbval-ignore-output", "slide"]
 label = rating_labels(texts["rating"], n_classes)
@@ -276,7 +278,7 @@ both = stage.table(
 model = predictions["model"].iloc[0]  # tables here show one
 in_words(
     both.query("model == @model and old == 'Negative' and new == 'Positive'"),
-    {"dataset": "data set", "aspect": "Negative to Positive", "CaCE": "model, in stars"}
+    {"dataset": "data set", "aspect": "aspect", "CaCE": "model, in stars"}
     | {"ATE": "readers", "world": "true effect", "pairs": "pairs"},
 )
 
@@ -336,6 +338,7 @@ ceiling = ceiling.rename(columns={"estimate": "error", "n_sentences": "groups"})
     [*by, "metric", "error", "low", "high", "n", "groups"]
 ]
 shown = stage.table("ceiling", ceiling).query("metric in ['L2', 'bound']")
+shown = shown.round(2)
 in_words(
     shown[shown["model"] == model],
     {"dataset": "data set", "same": "same", "metric": "measure", "error": "distance"}
@@ -387,7 +390,7 @@ in_words(
 )
 
 # %% [markdown] tags=["slide"]
-# About 20 % of the other aspects' values change, and 16 % where nothing was edited. So the classifiers' own mistakes can explain most of these changes.
+# About 20 % of the other aspects' values change, and 16 % where nothing was edited. So the classifiers' mistakes can explain most of these changes.
 #
 # ## 5 · The errors
 #
@@ -431,8 +434,9 @@ _ = stage.table("figure", of_model[list(plotted)])
 # An explainer with a larger L2 error than *Zero* is worse than none. *No concept* does not know which aspect is asked about. Still, its cosine error is smaller than that of several methods.
 #
 # ### Direction and size apart
-# L2 measures direction and size together. So we multiply all estimates of an explainer by one number, the `scale`, fitted on dev. If below 1, the
-# estimates were too large on average. The differences that remain are mostly of direction.
+# L2 measures direction and size together. So we multiply all estimates of an explainer by one number, the `scale`, fitted on dev. If it is below
+# 1, the estimates were too large on average. The differences that remain are mostly of direction. The table is about
+# the encoder in the confounded world.
 
 # %% tags=["nbval-ignore-output"]
 numbers = [name for name in answers if name.startswith("e_")]
@@ -495,13 +499,12 @@ in_words(
 # %% [markdown]
 # **A small cosine error alone does not show that an explainer knows concepts.** *No concept* has the right sign less
 # often than CONEXP (conditional expectation) and S-Learner. A model gives most probability to one class. Most changes
-# take some of it away. *No concept* predicts just that, whatever the change is. Methods that subtract the model's
-# answer to the text, such as Approx and INLP (iterative null-space projection), also predict it in part.
+# take some of it away. *No concept* predicts just that, whatever the change is.
 #
 # *Zero* says nothing about the sign. TCAV (concept activation vectors) uses one direction for a change and its reverse, so its sign is right about as often as a coin's.
 #
 # ### Where two editors made the same change
-# The next table is about the questions of section 3 alone, where the human error is .14 (L2). The smallest L2 of an
+# The next table is about the questions of section 3, where the human error is .14 (L2). The smallest L2 of an
 # explainer is .217.
 
 # %% tags=["nbval-ignore-output"]
@@ -601,7 +604,7 @@ in_words(
 #
 # ## 6 · The world, the model, the estimate
 #
-# In our own worlds a change has an effect on the *world* (by the equations) and on the *model*; an explainer
+# In our worlds a change has an effect on the *world* (by the equations) and on the *model*; an explainer
 # *estimates* the latter. An estimate closer to the world than to the model would tell us about restaurants, and not
 # about the model.
 
@@ -796,7 +799,9 @@ assert not far or scale not in ("small", "cpu"), (
     f"not near 1, which is chance, when shuffled: {far}; raise n_originals"
 )
 shown = control[control["explainer"].isin(well_known)].round(2)
-in_words(shown, {"explainer": "cosine error", "own": "own", "shuffled": "shuffled"})
+in_words(
+    shown, {"explainer": "explainer", "own": "cosine error", "shuffled": "shuffled"}
+)
 
 # %% [markdown]
 # ## 8 · Comparisons and claims

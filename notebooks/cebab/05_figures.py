@@ -96,7 +96,7 @@ verdicts = partial(tell_verdicts, stage, ours, registered)
 print(", ".join(f"{name} {len(table)}" for name, table in tables.items()))
 
 # %% [markdown] tags=["slide"]
-# Lower errors are better everywhere. The verdicts call an explainer's mean error *ICaCE-Error*. There are three measures ([stage 4](04_metrics.ipynb) defines them). **L2** compares the whole effect on the class probabilities, the **cosine** only
+# Lower errors are better everywhere. The verdicts call an explainer's mean error *ICaCE-Error*; ICaCE, the *individual causal concept effect*, is the effect of one change on the model. There are three measures ([stage 4](04_metrics.ipynb) defines them). **L2** compares the whole effect on the class probabilities, the **cosine** only
 # its direction, and **normdiff** only its size.
 #
 # ![Two arrows from one point, the true effect and an estimate, and three errors: L2 is the distance of their tips, the cosine error looks at the angle alone, and Normdiff at the lengths.](../../docs/schematics/errors_of_an_effect.svg)
@@ -126,7 +126,7 @@ _ = stage.table("figure_2", errors[list(plotted)])
 # %% [markdown]
 # [The table](../../outputs/reference/cebab/cpu/05_figures/figure_2.csv) has every error with its interval.
 #
-# Next come the verdicts on the paper's claims. At scale small the cell only counts the claims, because one fine-tuning run decides nothing. At scale `cpu` ([the results page](../../outputs/reference/cebab/cpu/05_figures.ipynb), [table](../../outputs/reference/cebab/cpu/05_figures/verdict_figure_2.csv)):
+# Next come the verdicts on the paper's claims. At scale small the cell only counts the claims, because one fine-tuning run decides nothing. At scale `cpu` ([table](../../outputs/reference/cebab/cpu/05_figures/verdict_figure_2.csv)):
 #
 # | claim of the paper | L2 | cosine | normdiff |
 # |---|---|---|---|
@@ -150,9 +150,11 @@ verdicts(
 
 # %% [markdown] tags=["slide"]
 # A verdict is *holds*, *partly*, *fails*, *undecided* or *not run*. *Fails* means that the effect is shown to be absent or reversed. If a claim rests on several comparisons, *partly* means that some of them hold.
-# *Found here* is our value with its interval, or the median of several comparisons with their range. A *difference* is the error of the explainer that the claim names first, minus that of the other. (In [the CSV](../../outputs/reference/cebab/cpu/05_figures/verdict_figure_2.csv), the number that a claim names is already subtracted from `ours`.) A claim about *most* comparisons holds if more than half of them do.
+# A claim about *most* comparisons holds if more than half of them do. It stands once for each measure. A claim that two errors are equal (*= 0*) holds if they are shown to differ by less than the three hundredths that we registered.
 #
-# Approx answers with one randomly chosen text. What is peculiar to this text adds more error than its knowledge of the concept removes. The mean over all matching texts does not have this problem. The paper's own code contains no Approx,
+# The cell shows its table at scale `cpu`. There *it says* names the measure. *Found here* is our value with its interval, or the median of several comparisons with their range. A *difference* is the error of the explainer that the claim names first, minus that of the other.
+#
+# Approx answers with one randomly chosen text. The text's peculiarities add more error than its matching concept removes. The mean over all matching texts does not have this problem. The paper's own code contains no Approx,
 # and the leaderboard in its repository has S-Learner ahead of Approx by L2.
 #
 # ## The leaderboard, with floors
@@ -193,12 +195,12 @@ in_words(
 # | INLP | .80<!-- cebab/material/paper_numbers[id=leaderboard_BERT_L2_INLP].value --> | .59<!-- cebab/material/paper_numbers[id=leaderboard_BERT_COS_INLP].value --> | .73<!-- cebab/material/paper_numbers[id=leaderboard_BERT_NormDiff_INLP].value --> |
 # | Approx | .81<!-- cebab/material/paper_numbers[id=leaderboard_BERT_L2_Approx].value --> | .61<!-- cebab/material/paper_numbers[id=leaderboard_BERT_COS_Approx].value --> | .44<!-- cebab/material/paper_numbers[id=leaderboard_BERT_NormDiff_Approx].value --> |
 #
-# At scale `small` our numbers are about a small encoder and simulated reviews, so only the order within a column can be compared.
+# Our numbers are about a small encoder, and at scale `small` about simulated reviews. So compare only the order within a column.
 #
-# Next come the verdicts on questions that the paper did not ask, two of them about floors. At scale `cpu` ([the results page](../../outputs/reference/cebab/cpu/05_figures.ipynb), [table](../../outputs/reference/cebab/cpu/05_figures/verdict_leaderboard.csv)):
+# Next come the verdicts on questions that the paper did not ask, two of them about floors. At scale `cpu` ([table](../../outputs/reference/cebab/cpu/05_figures/verdict_leaderboard.csv)):
 #
 # - *Approx beats the answer that nothing changes* fails<!-- cebab/cpu/04_metrics/claims[id=baseline_beats_doing_nothing].verdict -->;
-# - *all methods beat the floor No concept* holds partly<!-- cebab/cpu/04_metrics/claims[id=methods_beat_the_no_concept_floor].verdict -->;
+# - *by the cosine, the paper's methods beat the floor No concept* holds partly<!-- cebab/cpu/04_metrics/claims[id=methods_beat_the_no_concept_floor].verdict -->: of 14<!-- count cebab/cpu/04_metrics/contrasts[id=methods_beat_the_no_concept_floor] --> comparisons 1<!-- count cebab/cpu/04_metrics/contrasts[id=methods_beat_the_no_concept_floor, verdict=holds] --> holds, and 11<!-- count cebab/cpu/04_metrics/contrasts[id=methods_beat_the_no_concept_floor, verdict=fails] --> fail;
 # - *the mean of all matches is better than one match* holds<!-- cebab/cpu/04_metrics/claims[id=averaging_matches_helps].verdict -->;
 # - *an S-Learner that keeps the value given in the question is better than one that predicts it* holds<!-- cebab/cpu/04_metrics/claims[id=known_value_helps].verdict -->;
 # - *the Causal Proxy Model beats the paper's baselines* holds<!-- cebab/cpu/04_metrics/claims[id=proxy_beats_the_baselines].verdict -->;
@@ -270,13 +272,13 @@ in_words(
 )
 
 # %% [markdown] tags=["slide"]
-# At scale `small` the readers are simulated, and *paper, BERT* is about real reviews, so only signs can be compared. There eleven of the twelve effects on our model have the sign of the effect on the readers.
-# The exception there is service from Positive to unknown. At scale `cpu` all twelve have the sign of the paper's BERT ([table](../../outputs/reference/cebab/cpu/05_figures/table_4.csv)).
+# At scale `small` the readers are simulated, and *paper, BERT* is about real reviews, so compare only signs. At least
+# eleven of the twelve effects on the model have the sign of the effects on readers and on the paper's BERT.
 #
 # ## The world, the model, the estimate
 #
 # In a world whose equations we wrote, we can distinguish three effects. These are what a change does to the readers, what it does to the model, and what an explainer says. This is possible only at scale `small`.
-# [Stage 4, section 6](04_metrics.ipynb) has the figure. The next cell saves its table with the others; for the published reviews it is empty.
+# [Stage 4, section 6](04_metrics.ipynb) has the figure. The next cell saves its table with the others; for the published reviews the table is empty, and the cell shows nothing.
 
 # %%
 effects = stage.table("three_effects", tables["three_effects"])
@@ -285,13 +287,14 @@ if len(effects):
     print(f"{len(effects)} means: the world, the model and {n_explainers} explainers")
 
 # %% [markdown]
-# [The table](../../outputs/reference/cebab/small/05_figures/three_effects.csv) has all of them in stars. CONEXP compares reviews that praise an aspect with reviews that criticise it. Where aspects go together, it gives one of them credit for all.
+# [The table of scale `small`](../../outputs/reference/cebab/small/05_figures/three_effects.csv) has all of them in stars. CONEXP compares reviews that praise an aspect with reviews that criticise it. Where aspects go together, it gives one of them credit for all.
 # An explanation that agrees with what we know about restaurants can still be wrong about the model.
 #
 # ## All claims
 #
-# Decided claims come first. At scale small the cell only counts them. At scale `cpu` ([the results page](../../outputs/reference/cebab/cpu/05_figures.ipynb), [table](../../outputs/reference/cebab/cpu/05_figures/verdict_all.csv)) 9<!-- count cebab/cpu/05_figures/verdict_all[verdict=holds] --> hold, 6<!-- count cebab/cpu/05_figures/verdict_all[verdict=partly] --> hold partly and
+# Decided claims come first. At scale small the cell only counts them. At scale `cpu` ([table](../../outputs/reference/cebab/cpu/05_figures/verdict_all.csv)) 9<!-- count cebab/cpu/05_figures/verdict_all[verdict=holds] --> hold, 6<!-- count cebab/cpu/05_figures/verdict_all[verdict=partly] --> hold partly and
 # 7<!-- count cebab/cpu/05_figures/verdict_all[verdict=fails] --> fail. The other 12<!-- count cebab/cpu/05_figures/verdict_all[verdict=not run] --> are the paper's numbers about BERT, which was not run.
+# There the cell shows twelve claims, and none of those that hold partly; the table has all.
 
 # %%
 if len(about_outside):

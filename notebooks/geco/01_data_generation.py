@@ -95,7 +95,7 @@ set_up(seed, n_threads)
 folder = material("geco")
 summaries = parse.read_summaries(folder / "plots.md")
 PLAIN = {"D_A": "all gendered words", "D_S": "subject only"}
-PLAIN |= {f"{name}_binary": f"{plain}, two forms" for name, plain in PLAIN.items()}
+PLAIN |= {f"{name}_binary": f"{plain}, two classes" for name, plain in PLAIN.items()}
 print(f"data source: {data_source}")
 print(f"{summaries['title'].nunique()} summaries, {len(summaries)} sentences, such as:")
 for sentence in summaries["sentence"].head(3):
@@ -237,8 +237,8 @@ removed = pd.DataFrame(
 show_table(removed, {"filter": "filter", "sentence": "first sentence removed"})
 
 # %% [markdown] tags=["slide"]
-# *Bertha has died* does have a subject, but the parser takes a later verb for the root. Such errors lose a sentence. They hardly let
-# a wrong one in, because a person reads what is left.
+# *Bertha has died* does have a subject, but the parser takes a later verb for the root. Such errors lose a sentence. A wrong sentence
+# rarely gets in: a person reads what is left.
 #
 # ## 3 · Names first, then pronouns
 #
@@ -337,7 +337,7 @@ show_table(
 #
 # ## 5 · Four data sets, split by base sentence
 #
-# The paper's two sets have three classes. A *binary* copy has two forms, as in the paper's first version. All forms
+# The paper's two sets have three classes. A *binary* copy has two classes, as in the paper's first version. All forms
 # of a base sentence are on the same side of the split, so no test sentence is seen in training.
 
 

@@ -162,7 +162,7 @@ PLAIN = {
     "CEfAf": "everything",
     "OLA-CEA": "one attention layer",
 }
-PLAIN |= {f"{name}_binary": f"{PLAIN[name]}, two forms" for name in ("D_A", "D_S")}
+PLAIN |= {f"{name}_binary": f"{PLAIN[name]}, two classes" for name in ("D_A", "D_S")}
 sizes = pd.DataFrame(
     {name: {split: len(rows) for split, rows in data[name].items()} for name in data}
 ).T.rename_axis("dataset")
@@ -172,7 +172,7 @@ show_table(
 )
 
 # %% [markdown] tags=["slide"]
-# Every base sentence is there once in each form. So a guess is right one time in three (two forms: one in two).
+# Every base sentence is there once in each form. So a guess is right one time in three (two classes: one in two).
 #
 # ## 1 · One sentence by hand
 #
@@ -215,7 +215,7 @@ assert torch.allclose(from_embeddings, ordinary, atol=1e-5)
 # - **Bag of words** is a logistic regression on word counts. It knows the words but not their order.
 #
 # We call a row *hard* if its first pronoun belongs to somebody else. Then the pronoun is the same in all forms, the rule gives all
-# three the same answer, and one of three is right. Only on hard rows can a model show that it has found the subject.
+# three the same answer, and one of three is right. Only on hard rows can a model show that it reads more than the first pronoun.
 
 
 # %% tags=["nbval-ignore-output"]
@@ -257,7 +257,8 @@ show_table(
 
 # %% [markdown] tags=["slide"]
 # *First pronoun* is nearly always right where all gendered words change, and still good for *subject only*. On hard rows it falls to
-# chance exactly. So a model that does as well may have learnt nothing but pronouns. From here on a model below this
+# chance exactly. *Bag of words* does not, though it knows no order. So a good score on hard rows does not yet show that a model has found the subject.
+# A model that does as well as *First pronoun* may have learnt nothing but pronouns. From here on a model below this
 # rule is marked, and no claim rests on it.
 #
 # ## 3 · Which parts does each scheme train?
@@ -295,7 +296,9 @@ learning = pd.DataFrame(
     ]
 ).set_index("scheme")
 show_table(
-    learning.reset_index().replace(PLAIN),
+    learning.reset_index()
+    .replace(PLAIN)
+    .map(lambda cell: cell if isinstance(cell, str) else f"{cell:,}"),
     {"scheme": "scheme"}
     | {f"{part} learns": part for part in ("embeddings", "encoder", "head")},
 )
@@ -303,6 +306,7 @@ show_table(
 # %% [markdown]
 # The table counts the parameters that are trained. *Head only* (C in the paper) trains a single layer with three outputs. *Head + new
 # embeddings* (CE) and *head + embeddings* (CEf) also train the embeddings; CE first re-initialises them. *Everything* (CEfAf) trains all.
+# The attention layer has 64 numbers for each word, here for 1,000 words.
 #
 # The next cell checks two counts by hand. An embedding has 384 coordinates. There is one for each of 30,522 words and 512 positions, and two for sentence types.
 # The layer normalisation after them adds two such vectors.
@@ -456,8 +460,7 @@ save_parquet(predictions[columns], stage.path("predictions.parquet"))
 print(len(finished), "models trained;", len(predictions), "predictions of test rows")
 
 # %% [markdown] tags=["slide"]
-# How did they learn? The next cell draws one panel for each model of the first seed. A dot marks the epoch that was kept. The dotted line
-# is the loss of a guess, $\ln 3$. Where the training loss keeps falling and the validation loss does not, the model learns sentences by heart. Two panels are empty at this scale:
+# How did they learn? The next cell draws one panel for each model of the first seed. The loss of a guess is $\ln 3$. Where the training loss keeps falling and the validation loss does not, the model learns sentences by heart. Two panels are empty at this scale:
 # their models are trained on *subject only* alone.
 
 # %% tags=["nbval-ignore-output", "slide"]
@@ -492,13 +495,20 @@ with plt.rc_context(STYLE):
     )
     for (name, scheme), ax in grid.axes_dict.items():
         at = named[(named["dataset"] == name) & (named["scheme"] == scheme)]
-        ax.plot(at["epoch"], at["validation_loss"], "o", color=COLOURS[1])
-        ax.axhline(np.log(3), color="0.6", linestyle=":")
+        (dot,) = ax.plot(at["epoch"], at["validation_loss"], "o", color=COLOURS[1])
+        guess = ax.axhline(np.log(3), color="0.6", linestyle=":")
         ax.xaxis.set_major_locator(MaxNLocator(3, integer=True))
     grid.set_titles(col_template="{col_name}", row_template="{row_name}").set(
         ylim=(0, None)
     )
-    sns.move_legend(grid, "upper center", bbox_to_anchor=(0.45, 0), ncol=2, title=None)
+    handles = [*grid.legend.legend_handles, dot, guess]
+    labels = "training", "validation", "kept epoch", "a guess"
+    grid.legend.remove()
+    below = {"loc": "upper center", "bbox_to_anchor": (0.5, 0), "ncol": 4}
+    grid.figure.legend(handles, labels, frameon=False, **below)
+    who, where = kept.loc[kept["validation_loss"].idxmax(), ["scheme", "dataset"]]
+    title = f"Highest validation loss: {PLAIN[who]}, {PLAIN[where]}"
+    grid.figure.suptitle(title, y=1.05)
 stage.figure("learning_curves", grid.figure)
 plt.show()
 _ = stage.table("curves", curves[curves["seed"] < 5].round(5))  # five show enough

@@ -18,24 +18,25 @@
 #
 # ## What we found
 #
-# - **LIME and Kernel SHAP need far more samples than the released code draws.** With its 100 samples (LIME) and 25 samples (Kernel SHAP), mass accuracy is
+# - **LIME and Kernel SHAP need far more samples than the released code draws.** *Mass accuracy* is the share of an explanation that lies on the changed words. With
+#   the released 100 samples (LIME) and 25 samples (Kernel SHAP) it is
 #   .58<!-- geco/cpu/03_attribution/converged[dataset=D_A, scheme=CEf, method=LIME].MA_usual --> and
-#   .43<!-- geco/cpu/03_attribution/converged[dataset=D_A, scheme=CEf, method=Kernel SHAP].MA_usual -->. Drawn until the error of a word's
-#   share is below one hundredth, or up to 20,000 samples, they reach
+#   .43<!-- geco/cpu/03_attribution/converged[dataset=D_A, scheme=CEf, method=Kernel SHAP].MA_usual -->. With samples until the error of a word's
+#   share is below one hundredth (20,000 samples at most), they reach
 #   .90<!-- geco/cpu/03_attribution/converged[dataset=D_A, scheme=CEf, method=LIME].MA --> and
 #   .92<!-- geco/cpu/03_attribution/converged[dataset=D_A, scheme=CEf, method=Kernel SHAP].MA -->. The median is
 #   16,384<!-- geco/cpu/03_attribution/converged[dataset=D_A, scheme=CEf, method=LIME].samples --> samples for LIME (thirty sentences, one BERT whose
-#   head and embeddings were fine-tuned). So their place in the paper's order depends on it.
+#   head and embeddings were fine-tuned). So the number of samples decides their place in the paper's order.
 #   [Table](../../outputs/reference/geco/cpu/03_attribution/converged.csv)
 # - **The baseline can decide the explanation.** It is the input that stands for "no word", usually padding. With mask tokens in its place, the order of the
 #   words by Integrated Gradients correlates only
 #   .41<!-- geco/cpu/03_attribution/choices[method=Integrated Gradients, choice=baseline, value=mask].rank --> with the order that padding gives (twelve rows of *subject only*). [Table](../../outputs/reference/geco/cpu/03_attribution/choices.csv)
 # - **Training moves attribution onto the changed words.** The mass accuracy of Integrated Gradients rises from
-#   .20<!-- geco/cpu/03_attribution/controls[model=before training].MA --> to
-#   .50<!-- geco/cpu/03_attribution/controls[model=trained].MA -->; random scores have
+#   .20<!-- geco/cpu/03_attribution/controls[model=before training].MA --> before training to
+#   .50<!-- geco/cpu/03_attribution/controls[model=trained].MA --> after it; random scores have
 #   .21<!-- geco/cpu/03_attribution/controls[model=noise].MA -->. [Table](../../outputs/reference/geco/cpu/03_attribution/controls.csv)
 #
-# The last two are about a BERT with only its head trained, on 100 base sentences. Scale `cpu`: the published GECO, and a small BERT. Mass accuracy is the share of an explanation that lies on the changed words. The cells
+# The last two are about a BERT whose head alone learnt, from 100 base sentences. Scale `cpu`: the published GECO, and a small BERT. The cells
 # below show scale `small`.
 
 # %% [markdown] tags=["slide"]
@@ -81,7 +82,7 @@ from lib.studies.geco import units as explaining
 # ## Settings
 #
 # `schemes` says how the models were trained: zero-shot (ZS), head only (C), head + new embeddings (CE), head + embeddings (CEf), everything (CEfAf), one attention layer (OLA-CEA).
-# `methods` has eight methods and four *floors*: rules that see no model.
+# `methods` has eight methods, and four rules that see no model. What a rule reaches is a *floor*.
 #
 # `explained` names the number that a method explains: the *logit* of a class (before the softmax) or its
 # *probability*. Most methods return a vector per word piece; `aggregation` says how one number is made of it.
@@ -279,7 +280,7 @@ print(
 
 # %% [markdown]
 # The sentence is the paper's example. Its ground truth is *She*, *loves* and *her*. **Prediction:** a good method puts nearly everything on *She* and *her*. *Loves*
-# tells only *They* from the other two forms.
+# says only that the form is not *They*.
 
 # %%
 words = "She loves to spend time with her favorite cat .".split()
@@ -336,13 +337,15 @@ stage.figure("side_by_side", figure)
 
 # %% [markdown] tags=["slide"]
 # The prediction holds for Integrated Gradients and Gradient SHAP. LIME also rewards *spend*, and Kernel SHAP gives it most. Input x Gradient gives *loves* most.
-# By DeepLift, *She* and *her* even speak against the female form ([why](appendix_gradients.ipynb)).
+# By DeepLift, *She* and *her* speak against the female form ([why](appendix_gradients.ipynb)).
 #
 # ## Three methods in full
 #
+# One uses the gradient of the score, one a path, one samples.
+#
 # ### 3 · Input x Gradient
 #
-# Multiply every number of the input by the gradient of the score, and add up what belongs to one token (Shrikumar et al. 2017):
+# Multiply every number of the input by the gradient, and add up what belongs to one token (Shrikumar et al. 2017):
 #
 # $$s_t = \sum_h x_{th}\, \frac{\partial f}{\partial x_{th}}(\mathbf{x})$$
 #
@@ -352,7 +355,7 @@ stage.figure("side_by_side", figure)
 notebooks.show_source(captum_route.input_x_gradient)
 
 # %% [markdown]
-# We check it with PyTorch, and with our faster implementation (the last assert), which does the full run.
+# We check it with PyTorch, and with the faster implementation of the full run (the last assert).
 
 # %%
 row = attribution.Row("example", -1, 0, words, seed)
@@ -385,7 +388,7 @@ print(
 notebooks.show_source(captum_route.integrated_gradients)
 
 # %% [markdown]
-# We check it with a loop, and then see how well completeness holds. `rise` is what the scores should add up to.
+# We check it with a loop, and see how nearly the scores add up to `rise`.
 
 # %% tags=["nbval-ignore-output", "slide"]
 batch = token_batch(model, [row], model.encode([words]), "probability")
@@ -411,8 +414,8 @@ notebooks.show_table(
 )
 
 # %% [markdown] tags=["slide"]
-# With few points the gap can be large: the probability jumps from almost 0 to almost 1 on a small part of the path. So we
-# store delta with every explanation.
+# With 20 points, the `ig_steps` of this page, the gap is still a quarter of the rise: the probability jumps from almost 0 to
+# almost 1 on a small part of the path. So we store the gap (`delta`) with every explanation.
 #
 # ### 5 · Kernel SHAP
 #
@@ -463,15 +466,16 @@ notebooks.show_table(compared, dict(zip(compared, compared)))
 #
 # ## 6 · The other methods
 #
-# ![Copies of a sentence with words taken out, and the model's answers: She loves her cat: 0.9; She her: 0.9; loves her cat: 0.3; She loves: 0.7; loves cat: 0.1; She cat: 0.7. Below, the weights of the words in a sum that fits: She +0.6, loves 0, her +0.2, cat 0.](../../docs/schematics/lime.svg)
+# ![LIME: copies of a sentence with words taken out, and the model's answers: She loves her cat: 0.9; She her: 0.9; loves her cat: 0.3; She loves: 0.7; loves cat: 0.1; She cat: 0.7. Below, the weights of the words in a sum that fits, with a constant of 0.1: She +0.6, loves 0, her +0.2, cat 0.](../../docs/schematics/lime.svg)
 #
 # | method | what it computes for a token | source |
 # |---|---|---|
 # | Saliency | the sum of the absolute gradients | [Simonyan et al. 2013](https://arxiv.org/abs/1312.6034) |
-# | Guided Backprop | the length of the gradient, without negative signals at ReLUs | [Springenberg et al. 2015](https://arxiv.org/abs/1412.6806) |
+# | Guided Backprop | the length of the gradient, cut at ReLUs (BERT has none) | [Springenberg et al. 2015](https://arxiv.org/abs/1412.6806) |
 # | DeepLift | slopes from baseline to input, layer by layer, times the difference | [Shrikumar et al. 2017](https://arxiv.org/abs/1704.02685) |
 # | Gradient SHAP | Integrated Gradients at a few random points of the path | [Lundberg and Lee 2017](https://arxiv.org/abs/1705.07874) |
 # | LIME | the weight of a word's presence in a linear model | [Ribeiro et al. 2016](https://arxiv.org/abs/1602.04938) |
+# | Occlusion (section 8) | the fall of the score without it | [Li et al. 2016](https://arxiv.org/abs/1612.08220) |
 # | Uniform random | a random number | floor |
 # | Pattern Variant | how closely the word goes with the class in the training texts | floor, GECOBench 3.3.2; [Haufe et al. 2014](https://doi.org/10.1016/j.neuroimage.2013.10.067) |
 # | First pronoun, Pronoun list | everything on the first pronoun, or on all pronouns | floors of ours |
@@ -516,7 +520,7 @@ notebooks.show_table(
 # ## 7 · The full run
 #
 # Every model is explained on the same base sentences of the test part, in all forms, and for the class that the row
-# has. To save time, some models are explained with fewer methods.
+# has. To save time, some models get fewer methods.
 
 # %%
 theirs = explaining.read_foreign(stage, explanation_files, plan)
@@ -571,17 +575,16 @@ notebooks.show_table(
 )
 
 # %% [markdown] tags=["slide"]
-# *Largest word* is the median share of the word with the largest score; a concentrated explanation need not be right.
-# *Gap* is the median size of delta, divided by the rise that the scores should add up to. One explanation in ten
-# exceeds the value in the last column. *Gap* is about zero for Integrated Gradients, and almost half for DeepLift.
-# Dashes: no delta.
+# *Largest word* is the median share of the word with the largest score.
+# *Gap* is the median size of delta, divided by the rise. One explanation in ten
+# exceeds the value in the last column. Dashes: no delta.
 #
 # ## 8 · How much is a matter of choice?
 #
 # We change one choice and keep method, model and row. The model is *head only* on *subject only*. It is below the
-# first-pronoun rule, so this is about methods and not the task. The *function* can be the probability, its logarithm,
-# or the margin to the next class, in place of the logit. The *baseline* can be mask tokens or zeros. The *class* can be
-# the one that the model predicts, where this is wrong (in no row here). The table has the rank correlation of the new
+# first-pronoun rule, so this is about methods, not the task. The *function* can be the probability, its logarithm,
+# or the margin to the next class, in place of the logit. The *baseline* can be mask tokens or zeros. In rows the
+# model gets wrong (none here), the *class* can be the predicted one. The table has the rank correlation of the new
 # scores with the usual ones:
 
 # %% tags=["nbval-ignore-output", "slide"]
@@ -613,9 +616,9 @@ headings = {value: name for value, name in headings.items() if value in by_value
 notebooks.show_table(by_value, {"method": "method"} | headings)
 
 # %% [markdown]
-# Saliency and Input x Gradient use no baseline, so nothing changes for them. For the others the baseline changes the order of the words more than the function does.
+# A baseline changes nothing for Saliency and Input x Gradient. For the others it changes the order of the words more than the function does.
 #
-# The number of samples is a choice, too: `sample_sizes` names others for LIME and Kernel SHAP, none at scale `small` ([those of `cpu`](../../outputs/reference/geco/cpu/03_attribution/sample_sizes.csv)).
+# The number of samples is a choice, too: `sample_sizes` names other numbers for LIME and Kernel SHAP, none at scale `small` ([those of `cpu`](../../outputs/reference/geco/cpu/03_attribution/sample_sizes.csv)).
 
 # %% tags=["nbval-ignore-output"]
 sampling = [name for name in ("LIME", "Kernel SHAP") if name in methods]
@@ -673,7 +676,7 @@ notebooks.show_table(
 
 # %% [markdown]
 # *Samples* is the median over rows, and *reached* the share of rows whose error is small enough. *Mass accuracy* is
-# measured then, *usual mass accuracy* with the usual number of samples. Mass accuracy roughly
+# measured with these samples, *usual mass accuracy* with the usual number. Mass accuracy roughly
 # doubles: with few samples, much of what LIME and Kernel SHAP say is noise.
 
 # %% [markdown] tags=["slide"]
@@ -728,7 +731,7 @@ _ = stage.close(globals())
 # %% [markdown]
 # ## Hand-over
 #
-# [04_metrics](04_metrics.ipynb) asks which of these explanations point at the words that were changed.
+# [04_metrics](04_metrics.ipynb) asks which explanations point at the changed words.
 
 # %% [markdown] tags=["exercise"]
 # ## Exercises

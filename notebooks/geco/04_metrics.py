@@ -25,15 +25,15 @@
 #   .30<!-- geco/cpu/04_metrics/mass_accuracy[dataset=D_A, method=First pronoun, rows=all, truth=union].recall --> of the changed words.
 #   [Figure](../../outputs/reference/geco/cpu/05_figures/figure_2b.png)
 # - **With the paper's numbers of samples, Integrated Gradients is nearly the best method**: the claim holds
-#   partly<!-- geco/cpu/04_metrics/claims[id=integrated_gradients_best].verdict -->. In three fine-tuning runs of each BERT that classifies better than the rule, it is above
+#   partly<!-- geco/cpu/04_metrics/claims[id=integrated_gradients_best].verdict --> (see section 7). In three fine-tuning runs of each BERT that classifies better than the rule, it is above
 #   every method but Gradient SHAP. Against Gradient SHAP,
 #   4<!-- count geco/cpu/04_metrics/comparisons[id=integrated_gradients_best, verdict=undecided] --> comparisons are undecided and
 #   1<!-- count geco/cpu/04_metrics/comparisons[id=integrated_gradients_best, verdict=fails] --> fails. [Claims](../../outputs/reference/geco/cpu/04_metrics/claims.csv)
-# - **With more samples, LIME and Kernel SHAP come close to it.** LIME rises from
+# - **With more samples, LIME and Kernel SHAP catch up with it.** LIME rises from
 #   .58<!-- geco/cpu/03_attribution/converged[dataset=D_A, scheme=CEf, method=LIME].MA_usual --> to
 #   .90<!-- geco/cpu/03_attribution/converged[dataset=D_A, scheme=CEf, method=LIME].MA -->, and Kernel SHAP from
 #   .43<!-- geco/cpu/03_attribution/converged[dataset=D_A, scheme=CEf, method=Kernel SHAP].MA_usual --> to
-#   .92<!-- geco/cpu/03_attribution/converged[dataset=D_A, scheme=CEf, method=Kernel SHAP].MA --> (one fine-tuning run). That LIME stays below is
+#   .92<!-- geco/cpu/03_attribution/converged[dataset=D_A, scheme=CEf, method=Kernel SHAP].MA --> (one run, thirty sentences). Whether LIME stays below Integrated Gradients is
 #   undecided<!-- geco/cpu/04_metrics/claims[id=integrated_gradients_above_converged_lime].verdict -->. [Table](../../outputs/reference/geco/cpu/03_attribution/converged.csv)
 #
 # The shares are about *all gendered words* (D_A), at scale `cpu`: the published GECO, and a small BERT
@@ -86,8 +86,8 @@ n_bootstrap = 1000  # resamples per interval
 alpha = 0.05  # level of the tests; the intervals have 1 - alpha
 
 # %% [markdown]
-# The models are named after the parts that were trained ([stage 2](02_training.ipynb)).
-# A *base sentence* is a sentence before its three forms are made. A **floor** is the score of a rule that never looks at the model.
+# Models are named after their trained parts ([stage 2](02_training.ipynb)).
+# A *base sentence* is one before its three forms are made. A **floor** is what a rule reaches that never looks at the model.
 
 # %%
 stage = open_stage("geco", scale, "04_metrics")
@@ -158,11 +158,11 @@ assert np.isclose(metrics.mass_accuracy([-7 * s for s in scores], mask), 0.8)
 # %% [markdown] tags=["slide"]
 # ## 2 · What does mass accuracy not see?
 #
-# It forgives words that are missed, because a model may need only some of the changed words. All attribution on *She* would give 1. So we
+# It forgives missed words, because a model may need only some of the changed words. All attribution on *She* would give 1. So we
 # add a **recall**: the share of changed words whose attribution is above the sentence's average. Here *loves* is not above it, and the
 # recall is 2/3.
 #
-# Random scores reach the share of changed words, here .3, and D_A has
+# The mean mass accuracy of random scores is the share of changed words, here .3. D_A has
 # more of them than D_S. If we rescale, random scores have a mean of 0, and the best explanation has 1:
 #
 # $$\mathrm{MA}_{\mathrm{chance\ normalised}} = \frac{\mathrm{MA} - \mathrm{share}}{1 - \mathrm{share}}$$
@@ -177,7 +177,7 @@ noise = metrics.mass_accuracy(random_scores, np.tile(mask, (20000, 1)))
 assert abs(normalised(noise, share).mean()) < 0.01
 
 # %% [markdown]
-# **Relative mass accuracy** (equation 4) divides by the mass accuracy of the zero-shot model on the same row. We report the median
+# **Relative mass accuracy** (the paper's equation 4) divides by the mass accuracy of the zero-shot model on the same row. We report the median
 # over rows: a few tiny denominators would decide a mean.
 #
 # **Do the changed words come first?**
@@ -185,8 +185,8 @@ assert abs(normalised(noise, share).mean()) < 0.01
 # - *area under the ROC curve*: how often does a changed word rank above another word?
 # - *average precision*: go down the ranking. At each changed word, what share of the words so far is changed, on average?
 # - *top-k precision*: what share of the first $k$ words is changed, if $k$ words were changed?
-# - *precision at half specificity*: take the lowest threshold that more than half of the unchanged words stay below. Of
-#   the words that reach it, what share is changed?
+# - *precision at half specificity*: take the lowest threshold with more than half of the unchanged words below it. What
+#   share of the words at or above it is changed?
 
 # %%
 mass, of_zero_shot = np.array([0.8, 0.4, 0.2, 0.4]), np.array([0.4, 0.4, 0.4, 0.0])
@@ -202,13 +202,13 @@ of_example = of_example.replace(measures).astype({"value": float}).round(3)
 notebooks.show_table(of_example, {"measure": "measure", "value": "the example"})
 
 # %% [markdown] tags=["slide"]
-# *Loves*, *spend* and *cat* tie for third place, so the top-k precision is (1 + 1 + 1/3) / 3.
+# *Loves*, *spend* and *cat* tie for third place, so *loves* counts 1/3 in the top-k precision: (1 + 1 + 1/3) / 3.
 #
 # ## 3 · Which models, words and rows count?
 #
 # **Models.** *The class of the first pronoun* needs no training and is often right. A model should beat this rule, and
-# *bag of words*. On *hard* rows, whose first pronoun belongs to somebody else, the rule is right one time in three.
-# Our intervals resample base sentences and not rows, because the forms of a sentence are nearly copies of each other.
+# *bag of words*. On *hard* rows, whose first pronoun belongs to somebody else, the rule is right in one form of three.
+# Our intervals resample base sentences, not rows: the forms of a sentence are nearly copies.
 
 
 # %%
@@ -286,7 +286,7 @@ notebooks.show_table(
         "dataset": "words that change",
         "union": "marked words, all test rows",
         "no_verbs": "without such verbs",
-        "share": "only in union",
+        "share": "share of such verbs",
     },
 )
 
@@ -322,7 +322,7 @@ in_D_S = row_sets.query("dataset == 'D_S'").replace(PLAIN)
 notebooks.show_table(in_D_S, {"scheme": "model"} | of_sets)
 
 # %% [markdown] tags=["slide"]
-# The papers' choice leaves no row here, because the zero-shot model is often wrong.
+# The papers' choice leaves no row here, because *zero-shot* and *head only* are often wrong.
 #
 # ## 4 · How much lies on the changed words?
 #
@@ -330,7 +330,7 @@ notebooks.show_table(in_D_S, {"scheme": "model"} | of_sets)
 #
 # ![mass accuracy on a scale from 0 to 1: first pronoun 0.98, Integrated Gradients 0.87, LIME 0.57, Saliency 0.44, random 0.23. first pronoun, random never look at the model. The best of them, 0.98, is the floor: a method below it has not shown that it explains the model.](../../docs/schematics/floor.svg)
 #
-# Now our rows: the mean over rows and fine-tuning runs (seeds). With several runs the interval includes their spread.
+# Now our rows: means over rows and fine-tuning runs (seeds). With several runs the interval includes their spread.
 
 # %%
 parts = [
@@ -346,7 +346,7 @@ mass = summaries.mark_below(
 main = mass.query("rows == @rows and truth == 'union'").reset_index(drop=True)
 
 # %% [markdown]
-# **Find the floors first**: the upright lines.
+# **Find the floors first**: the upright lines. On D_A three nearly coincide.
 
 # %% tags=["nbval-ignore-output", "slide"]
 figure, plotted = plots.plot_mass_accuracy(main)
@@ -367,10 +367,10 @@ grid.map(lambda value: value if isinstance(value, str) else f"{value:.2f}")
 
 # %% [markdown] tags=["slide"]
 # No method is above *First pronoun*. The *Pattern Variant* knows only which words go with which class. The paper takes
-# it for an upper bound, but five values of methods are above it.
+# it for an upper bound, but methods exceed it in five cells.
 #
 # **Is it more than before training?** At a relative mass accuracy of 1 a method finds as much as on the zero-shot model.
-# The short strokes are floors: a rule's mass accuracy, divided by that of the zero-shot model.
+# The short strokes are floors: the same ratio for a rule.
 
 # %% tags=["nbval-ignore-output", "slide"]
 trained, of_models = summaries.trained_only(chosen), summaries.trained_only(everyone)
@@ -381,7 +381,7 @@ _ = stage.table("relative_mass_accuracy", relative)
 _ = plots.plot_relative_mass_accuracy(relative)
 
 # %% [markdown]
-# In the figure, 34 of 48 intervals lie above 1. A *gain* is the mass accuracy minus that of the zero-shot model.
+# Here 34 of 48 intervals lie above 1. A *gain* is the mass accuracy minus that of the zero-shot model.
 # Wilcoxon's signed-rank test asks whether the gains, one for each base sentence, are more than chance. It is corrected
 # for the number of tests (*Holm*); the intervals of the figure are not:
 
@@ -404,7 +404,7 @@ notebooks.show_table(
 #
 # ## 5 · May we rank the methods?
 #
-# The **smallest detectable difference** is what a run of this size would find four times out of five. We rank two methods if their difference is at least that
+# The **smallest detectable difference** is the true difference that such a run finds four times out of five. We rank two methods if their difference is at least that
 # large, its interval excludes zero, and the corrected test is significant.
 
 # %% tags=["nbval-ignore-output"]
@@ -426,7 +426,7 @@ notebooks.show_table(
 )
 
 # %% [markdown]
-# In every line the smallest detectable difference is larger than the typical one. Best and worst rank of each method:
+# In every line the smallest detectable difference exceeds the typical difference between methods. Best and worst rank of each method:
 
 # %% tags=["nbval-ignore-output"]
 placed = summaries.possible_places(pairs, summaries.trained_only(main))
@@ -473,9 +473,8 @@ of_terms = {term: terms[term] for term in variance["term"].unique()}
 notebooks.show_table(shares, {"model": "model"} | of_terms)
 
 # %% [markdown] tags=["slide"]
-# For the attention layer on D_A, *run and method* has a share of .002, and *method* a share of .632. So another run
-# would hardly reorder its methods. The other models have one run, which cannot show it (dashes). So one run
-# decides no claim about a trained model.
+# For the attention layer on D_A, *run and method* has a share of .002, and *method* .632. So another run
+# would hardly reorder its methods. With one run (dashes) this cannot be seen, and no claim is decided.
 #
 # ## 6 · Are the two genders treated alike?
 #
@@ -491,11 +490,11 @@ _ = stage.table("attribution_difference", difference)
 _ = plots.plot_form_difference(difference)
 
 # %% [markdown] tags=["slide"]
-# Of the 48 intervals about changed words, 41 include zero. The others do not all point the same way.
+# Of the 48 intervals about changed words, 41 include zero.
 
 # %% [markdown]
 # **Is one gender recognised better?** The paper's first version (v1) has two classes. *TPR* is the share of male rows called male, *TNR* of female rows called female. *Difference* is the probability
-# of F on a female row, minus that of M on the male row of the same sentence. In percent:
+# of F on a female row, minus that of M on its male counterpart. In percent:
 
 # %% tags=["nbval-ignore-output"]
 binary = judged[judged["dataset"].str.endswith("_binary")]
@@ -529,12 +528,12 @@ notebooks.show_table(
 )
 
 # %% [markdown] tags=["slide"]
-# For the attention layer all intervals of the two rates overlap, so neither is clearly better.
+# For the attention layer the intervals of the two rates overlap; overlap is no test.
 #
 # ## 7 · Controls and claims
 #
-# **Controls.** Noise must be near the share of ground truth, and the first pronoun must beat it by
-# far. With *shuffled masks* no floor may be more than .25 above this share. No method may score higher on the *zero-shot* model than the
+# **Controls.** Random scores must reach about the share of changed words, and the first pronoun far more.
+# With ones at random positions (*shuffled masks*) no floor may be more than .25 above this share. No method may score higher on the *zero-shot* model than the
 # pronoun rule.
 
 # %%
@@ -577,13 +576,16 @@ notebooks.show_table(
 # All four hold; the table shows the first three.
 #
 # **Claims.** The papers' claims and ours are *registered* in `material/claims.yaml`: written down before the run that
-# judges them, with the smallest effect that would matter and the test. (Two were added after the first run, twelve
-# before the fourth.) A claim **holds** if interval and corrected test show the effect, and **partly** if they show it
-# in some comparisons. It **fails** if they show it absent or reversed. It is **undecided** if the data cannot tell, and
-# **not run** if it lacks rows.
+# judges them, with the smallest effect that would matter and the test. (Two came
+# after the first run, twelve before the fourth, which judges all.)
 #
-# There are 52 claims. Of these, 40 are statements, and [an appendix](appendix_what_models_use.ipynb) judges eight of
-# them. The other 12 are lists of printed numbers. A number that belongs to GECO or BERT is not judged on other
+# A claim **holds** if all comparisons that were run show the effect (interval and corrected test). It holds **partly** if only
+# some do, or if half the comparisons could not be run. It **fails** if none does and one shows the effect absent or reversed.
+# (With *most* registered in place of *all*, more than half decide.) It is **undecided** if the data cannot tell. A comparison
+# is **not run** if it lacks rows, or its model is below the first-pronoun rule.
+#
+# Of 52 claims, 40 are statements ([an appendix](appendix_what_models_use.ipynb) judges eight of
+# them), and 12 are lists of printed numbers. A number about GECO or BERT is not judged on other
 # sentences or another encoder.
 
 # %%
@@ -645,7 +647,8 @@ print(f"{len(numbers)} printed numbers have a quantity that is computed here")
 
 # %% [markdown]
 # Three claims need a number that no table has yet: pronouns correlate most with a class; the pronoun stands out in one
-# sentence; methods whose mass accuracy varies more between rows also differ more between the forms:
+# sentence; where mass accuracy varies more between rows, scores also
+# differ more between the forms:
 
 # %% tags=["nbval-ignore-output"]
 female = truth.merge(explanations[["dataset", "row_id"]].drop_duplicates())
@@ -708,7 +711,7 @@ notebooks.show_table(alone, shown)
 
 # %% [markdown]
 # All leading words are pronouns. Half of the explanations put the pronoun on top. The third number speaks against the
-# claim, but it rests on six base sentences, so it decides nothing.
+# claim, but it rests on six base sentences.
 #
 # All claims together:
 
@@ -749,12 +752,12 @@ found = ", ".join(f"{n} {name}" for name, n in counts.items())
 print(f"{len(verdicts)} verdicts: {found}")
 
 # %% [markdown] tags=["slide"]
-# The column `why` of `claims.csv` has the reasons.
+# Reasons: the column `why` of `claims.csv`.
 #
 # ## What could be wrong
 #
 # - **The ground truth is a definition.** A model can be right without a changed word, and its honest explanation
-#   then scores low. The appendix [What do the models use?](appendix_what_models_use.ipynb) tests the models themselves.
+#   then scores low. [The appendix](appendix_what_models_use.ipynb) tests the models themselves.
 # - **The processor.** Another one rounds differently, which can change p values and ranks.
 #
 # ## Try it

@@ -28,9 +28,9 @@
 #   .44<!-- geco/cpu/appendix_what_models_use/faithfulness[model=CEf, method=First pronoun, measure=NAOPC].estimate --> and Integrated Gradients
 #   .94<!-- geco/cpu/appendix_what_models_use/faithfulness[model=CEf, method=Integrated Gradients, measure=NAOPC].estimate -->. The rule names one word only. (Ninety
 #   base sentences, three fine-tuning runs.) [Table](../../outputs/reference/geco/cpu/appendix_what_models_use/faithfulness.csv)
-# - **Is Integrated Gradients the best method, as the paper says? With its numbers of samples nearly**: the claim holds
+# - **Is Integrated Gradients the best method, as the paper says? Nearly, with the paper's numbers of samples**: the claim holds
 #   partly<!-- geco/cpu/04_metrics/claims[id=integrated_gradients_best].verdict -->. In three fine-tuning runs of each BERT that classifies better than the rule, it is above
-#   every method but Gradient SHAP. [With more samples](03_attribution.ipynb), LIME and Kernel SHAP come close to it. [Claims](../../outputs/reference/geco/cpu/04_metrics/claims.csv)
+#   every method but Gradient SHAP. [With more samples](03_attribution.ipynb), LIME and Kernel SHAP catch up with it. [Claims](../../outputs/reference/geco/cpu/04_metrics/claims.csv)
 #
 # This is scale `cpu`: the published GECO, and a small BERT in place of bert-base. Its figures and verdicts are on
 # [the results page](../../outputs/reference/geco/cpu/05_figures.ipynb).
@@ -38,9 +38,9 @@
 # %% [markdown] tags=["slide"]
 # ## You will see
 #
-# - the figures of GECOBench and two of its first version (v1);
-# - two figures of ours on the models;
-# - the verdicts on the claims.
+# - figures of GECOBench and two of its first version (v1);
+# - two of ours on the models;
+# - verdicts on the claims.
 #
 # **You can then** tell *undecided* from *no effect*, and count verdicts. **You need** [stage 4](04_metrics.ipynb).
 # **Time:** 18 minutes to read, under a minute to run,
@@ -74,8 +74,6 @@ from lib.stats import show_verdicts, tell_verdicts
 
 # %% [markdown]
 # ## Settings
-#
-# Add `"pdf"` to `formats` for figures in print quality.
 
 # %% tags=["parameters"]
 scale = "small"  # which settings: small, cpu or paper; names the output folder
@@ -110,13 +108,14 @@ pd.set_option("display.max_colwidth", None)
 print(len(tables), "tables,", len(tables["claims"]), "claims and printed numbers")
 
 # %% [markdown] tags=["slide"]
-# A claim **holds** where the effect is shown, and **partly** where only some of its comparisons show it. It **fails** where the effect is shown to be
-# absent or reversed. It is **undecided** where the data cannot tell. It was **not run** where its rows are missing, or the model classifies worse than
-# the first-pronoun rule.
+# A claim **holds** if all comparisons that were run show the effect (interval and corrected test). It holds **partly** if only
+# some do, or if half the comparisons could not be run. It **fails** if none does and one shows the effect absent or reversed.
+# (With *most* registered in place of *all*, more than half decide.) It is **undecided** if the data cannot tell. A comparison
+# is **not run** if it lacks rows, or its model is below the first-pronoun rule.
 #
 # All verdicts are of scale `cpu`. At scale small, a cell for verdicts prints one line; the link above it leads to
-# their table. *Found here* is our value, or the median of several comparisons. (In the CSV, `ours` of comparisons is
-# less the number that the claim names.) Empty panels and rows: not run at scale small.
+# the verdicts. *Found here* is our value, or the median of several comparisons. (For comparisons, `ours` in the CSV is our
+# value minus the number that the claim names.) Empty panels and rows: not run at scale small.
 #
 # ## Figure 2b · Which method finds the changed words?
 #
@@ -130,8 +129,8 @@ print(len(tables), "tables,", len(tables["claims"]), "claims and printed numbers
 # to the Pattern Variant.
 #
 # **How to read the figure.** A mark is the share of attribution on changed words, with its 95 % interval over base sentences and
-# fine-tuning runs. Upright lines are **floors**: the scores of rules that never look at a model. In a grey panel
-# the model classifies worse than the first-pronoun rule.
+# fine-tuning runs. Upright lines are **floors**: the scores of rules that never look at a model. On *all gendered words* three
+# of them nearly coincide. In a grey panel the model classifies worse than the first-pronoun rule (†).
 
 # %% tags=["nbval-ignore-output", "slide"]
 figure, plotted = plots.plot_mass_accuracy(tables["figure"])
@@ -139,16 +138,19 @@ stage.figure("figure_2b", figure, formats)
 _ = stage.table("figure_2b", plotted)
 
 # %% [markdown]
-# The best and the worst possible place of each method on *subject only* (empty: not run):
+# The best and the worst possible place of each method on *subject only* (†: as above):
 
 # %% tags=["nbval-ignore-output"]
 places = stage.table("figure_2b_places", tables["ranking"])
 best, worst = places["best_place"].astype(str), places["worst_place"].astype(str)
 place = best.where(best == worst, best + " to " + worst)
-plots.method_grid(places.assign(place=place), "place", "D_S")
+below = tables["figure"].query("dataset == 'D_S' and below_first_pronoun")["scheme"]
+daggers = {name: f"{name} †" for name in below.map(plots.SCHEME_NAMES)}
+grid = plots.method_grid(places.assign(place=place), "place", "D_S")
+grid.rename(columns=daggers)
 
 # %% [markdown]
-# Where every method can have every place, no order is established. [The verdicts](../../outputs/reference/geco/cpu/05_figures/verdict_figure_2b.csv):
+# Places, unlike verdicts, count only differences above the smallest detectable one ([stage 4](04_metrics.ipynb), section 5). [The verdicts](../../outputs/reference/geco/cpu/05_figures/verdict_figure_2b.csv):
 
 # %%
 judge(
@@ -174,17 +176,17 @@ judge(
 # %% [markdown] tags=["slide"]
 # **Why.** *Integrated Gradients is best* holds partly<!-- geco/cpu/04_metrics/claims[id=integrated_gradients_best].verdict -->: most comparisons with Gradient SHAP are undecided. The top three hold
 # partly<!-- geco/cpu/04_metrics/claims[id=three_best].verdict -->, too: LIME is not always above the other five. *No method reaches the Pattern Variant* holds partly<!-- geco/cpu/04_metrics/claims[id=pattern_variant_unreached].verdict -->, as does *OLA beats BERT*.
-# Two claims are ours. *A method finds more than First pronoun* fails<!-- geco/cpu/04_metrics/claims[id=beyond_the_first_pronoun].verdict -->. The other
-# holds partly<!-- geco/cpu/04_metrics/claims[id=datasets_differ_beyond_base_rate].verdict -->: mass accuracy is higher for *all gendered words* (D_A) than for *subject only* (D_S), even after a correction for
-# noise, but not for LIME and Kernel SHAP.
+# *Mass accuracy is higher on all gendered words (D_A) than on subject only (D_S)* holds<!-- geco/cpu/04_metrics/claims[id=datasets_differ].verdict -->.
+# Two claims are ours. *A method finds more than First pronoun* fails<!-- geco/cpu/04_metrics/claims[id=beyond_the_first_pronoun].verdict -->. *D_A
+# stays ahead after a correction for chance* holds partly<!-- geco/cpu/04_metrics/claims[id=datasets_differ_beyond_base_rate].verdict -->: not for LIME and Kernel SHAP.
 #
 # ## Figure 2a · Does training the embeddings improve explanations?
 #
 # **Claim** (section 4, second question). Compared with the zero-shot model, explanations improve most where the embeddings are trained: *head + new embeddings* (CE), *head + embeddings* (CEf).
 #
 # **How to read the figure.** *Relative mass accuracy* divides by the mass accuracy of the zero-shot model on the same
-# row. A mark is the median over rows. At 1, training changed nothing. The short strokes are floors: a rule's mass
-# accuracy, divided by that of the zero-shot model.
+# row. A mark is the median over rows. At 1, training changed nothing. The short strokes are floors: the same ratio for a
+# rule.
 
 # %% tags=["nbval-ignore-output", "slide"]
 figure, plotted = plots.plot_relative_mass_accuracy(tables["relative_mass_accuracy"])
@@ -192,23 +194,22 @@ stage.figure("figure_2a", figure, formats)
 _ = stage.table("figure_2a", plotted)
 
 # %% [markdown]
-# If the zero-shot model puts little on the changed words, any explanation has a large ratio. [The
-# verdicts](../../outputs/reference/geco/cpu/05_figures/verdict_figure_2a.csv):
+# [The verdicts](../../outputs/reference/geco/cpu/05_figures/verdict_figure_2a.csv):
 
 # %%
 judge("figure_2a", "trained_embeddings_improve", "embeddings_matter_most")
 
 # %% [markdown] tags=["slide"]
 # **Why.** *Trained embeddings improve explanations* holds<!-- geco/cpu/04_metrics/claims[id=trained_embeddings_improve].verdict -->. *They matter most* holds
-# partly<!-- geco/cpu/04_metrics/claims[id=embeddings_matter_most].verdict -->. The released code plots the logarithm of (relative mass accuracy - 1), so it
-# leaves out rows that became worse. Here every row with a zero-shot mass accuracy above zero counts.
+# partly<!-- geco/cpu/04_metrics/claims[id=embeddings_matter_most].verdict -->. The released code
+# plots log(relative mass accuracy - 1), which does not exist for rows that became worse. We keep them.
 #
 # ## Figure 3 · Which words go with a class?
 #
 # **Claim** (section 4 and appendix). Pronouns correlate most with the class, in both data sets.
 #
 # **How to read the figure.** The bars are Pearson correlations between the tf-idf weight of a word (its frequency in the row, lower for words in many rows) and "this
-# row is of the class". The ten largest are shown, in lower case. *Pibling* means aunt or uncle. In the published texts, *trie* is an error for *try*, and *dona* comes from *Dona Quixote*.
+# row is of the class". The ten largest are shown, in lower case. At scale small, *pibling* means aunt or uncle. At scale `cpu`, *trie* is an error for *try*, and *dona* comes from *Dona Quixote*.
 
 # %% tags=["slide"]
 figure, plotted = plots.plot_correlation(
@@ -224,7 +225,7 @@ _ = stage.table("figure_3", plotted)
 judge("figure_3", "tfidf_top_words")
 
 # %% [markdown]
-# It holds<!-- geco/cpu/04_metrics/claims[id=tfidf_top_words].verdict -->. Next is the share of pairs (the paper's bias; [stage 1](01_data_generation.ipynb), equation 2) by class. A pair is a pronoun and another word of its sentence. Equal shares are a third (two forms: a half).
+# It holds<!-- geco/cpu/04_metrics/claims[id=tfidf_top_words].verdict -->. Next is the paper's bias ([stage 1](01_data_generation.ipynb), equation 2). A *pair* is a pronoun and another word of its sentence. Of all pairs, we show the share in each class; even is a third (two classes: a half).
 
 # %%
 shares = stage.table("figure_3_bias", tables["bias"]).pivot(
@@ -237,11 +238,11 @@ show_table(
 
 # %% [markdown] tags=["slide"]
 # **Why.** The correlations follow from how the texts were made, so they check the labels, and no model. Stage 1 says why
-# the shares are not equal.
+# the shares differ.
 #
 # ## Figure 4 · How well do the models classify?
 #
-# **Claim** (section 3.3.5, Table 3). All models reach at least 80 % or nearly so.
+# **Claim** (section 3.3.5, Table 3). All models reach at least 80 %, or nearly (tested: more than 75 %).
 #
 # **How to read the figure.** A dot is the accuracy on test rows, with its interval. A hollow square is the accuracy on *hard* rows, whose first pronoun is
 # somebody else's (if few, without an interval). The lines are two classifiers without a language model.
@@ -264,7 +265,7 @@ judge(
 )
 
 # %% [markdown] tags=["slide"]
-# **Why.** The paper's claim holds partly<!-- geco/cpu/04_metrics/claims[id=accuracy_above_80].verdict -->, and so does ours, that models learn more than the first pronoun. A bar of at least 80 % is low: the class of the first pronoun is right in
+# **Why.** The paper's claim holds partly<!-- geco/cpu/04_metrics/claims[id=accuracy_above_80].verdict -->, and so does ours, that models learn more than the first pronoun. At scale `cpu`, the class of the first pronoun is right in
 # 98.8 %<!-- geco/cpu/04_metrics/accuracy_vs_floors[dataset=D_A, scheme=First pronoun rule].accuracy --> of the rows of D_A and in
 # 94.0 %<!-- geco/cpu/04_metrics/accuracy_vs_floors[dataset=D_S, scheme=First pronoun rule].accuracy --> of D_S. Of the trained models in the paper's Table 3, two are
 # below that on D_S: BERT with a trained head
@@ -275,7 +276,7 @@ judge(
 #
 # **Claim** (section 4). In the paper's example many methods put most of the importance on *she*, and every word gets some.
 #
-# **How to read the figure.** Each row of panels is a method, each column a model. The last column has the floors, named on the right. A bar is the share of a word.
+# **How to read the figure.** Ours is another sentence. Each row of panels is a method, each column a model. The last column has the floors, named on the right. A bar is the share of a word.
 
 # %% tags=["nbval-ignore-output", "slide"]
 figure, plotted = plots.plot_example(tables["example_sentence"])
@@ -304,18 +305,19 @@ stage.figure("figure_v1_7", figure, formats)
 _ = stage.table("figure_v1_7", plotted)
 
 # %% [markdown]
-# The attributions of a sentence sum to one, so other words lose what changed words gain. [The verdicts](../../outputs/reference/geco/cpu/05_figures/verdict_figure_v1_7.csv):
+# The title counts intervals that exclude zero, in grey panels too. The verdict leaves
+# those panels out, corrects for the number of tests, and asks for a difference that matters (figure 8). [The verdicts](../../outputs/reference/geco/cpu/05_figures/verdict_figure_v1_7.csv):
 
 # %%
 judge("figure_v1_7", "forms_explained_differently", "spread_goes_with_difference")
 
 # %% [markdown] tags=["slide"]
-# **Why.** That the forms differ holds partly<!-- geco/cpu/04_metrics/claims[id=forms_explained_differently].verdict --> (most comparisons are undecided); that spread goes with difference holds<!-- geco/cpu/04_metrics/claims[id=spread_goes_with_difference].verdict -->. A difference need not be a bias of the model. *Her* is one word where the male form has two, and a noun can have more word pieces
+# **Why.** *The forms differ* holds partly<!-- geco/cpu/04_metrics/claims[id=forms_explained_differently].verdict --> (most comparisons are undecided); *spread goes with difference* holds<!-- geco/cpu/04_metrics/claims[id=spread_goes_with_difference].verdict -->. A difference need not be a bias of the model. *Her* stands for both *his* and *him*, and a noun can have more word pieces
 # in one form.
 #
 # ## Figure 8 of the first version · Which of these differences are significant?
 #
-# v1 shows p values alone, tests row by row, and does not correct for the number of tests. We show sizes, average over the rows and runs of a base sentence, and
+# v1 shows p values alone, tests row by row, and does not correct for their number. We show sizes, average over the rows and runs of a base sentence, and
 # correct (Holm).
 #
 # **How to read the figure.** Filled diamonds are significant after this correction. The interval adds the spread
@@ -330,15 +332,13 @@ stage.figure("figure_v1_8", figure, formats)
 _ = stage.table("figure_v1_8", plotted)
 
 # %% [markdown] tags=["slide"]
-# A difference can be significant and too small to matter. So a verdict needs a test and a size.
-#
 # ## A figure of ours · Do the yardsticks agree?
 #
 # **Claim** (section 2). Being right about the data and being faithful to the model are different things.
 #
-# **How to read the figure.** Each line is a pair of yardsticks. Mass accuracy uses GECO's mask. *Word swaps* measure
-# how the model's answer changes when changed words are swapped for those of another form. Three others delete words
-# ([the appendix](appendix_what_models_use.ipynb)). A dot is a rank correlation over the mean scores of the methods. A
+# **How to read the figure.** A *yardstick* is a score for explanations; each line is a pair. Mass accuracy uses GECO's mask. *Word swaps*:
+# how well scores agree with what swapping changed words does to the answer. Three others delete words
+# ([the appendix](appendix_what_models_use.ipynb)); *fidelity* is how well scores predict the fall of the answer. A dot is a rank correlation over the mean scores of the methods. A
 # hollow square is the mean of the rank correlations within each row. At 1 they order the methods alike.
 
 # %% tags=["nbval-ignore-output", "slide"]
@@ -347,8 +347,8 @@ stage.figure("figure_yardsticks", figure, formats)
 _ = stage.table("figure_yardsticks", plotted)
 
 # %% [markdown] tags=["slide"]
-# The claim was not registered. Two deletion measures, comprehensiveness and the deletion score, agree closely with each
-# other, and less with mass accuracy. Deletion also asks about words outside of the mask.
+# We did not write this claim down before the run. Two deletion measures, comprehensiveness and the deletion score, agree more closely with each
+# other than with mass accuracy.
 #
 # ## Another of ours · Which methods look at the model?
 #
@@ -366,7 +366,7 @@ _ = stage.table("figure_randomisation", plotted)
 # %% [markdown]
 # **Why.** The head decides for which class a word counts. So with a random head, scores with signs order the words anew: this
 # holds<!-- geco/cpu/appendix_what_models_use/claims[id=signed_methods_forget_a_random_head].verdict -->. Saliency and Guided Backprop have no signs. They show
-# where the model is sensitive, which the lower layers decide. That they keep their order holds<!-- geco/cpu/appendix_what_models_use/claims[id=unsigned_methods_survive_a_random_head].verdict -->, too.
+# where the model is sensitive, which the lower layers decide. *They keep their order* holds<!-- geco/cpu/appendix_what_models_use/claims[id=unsigned_methods_survive_a_random_head].verdict -->, too.
 #
 # ## All claims
 #
@@ -405,7 +405,7 @@ claims["verdict"].value_counts()
 # %% [markdown] tags=["exercise"]
 # ### 1 · By hand, from a table
 #
-# `claims` above has every claim of the papers with a verdict of the run at scale `cpu`. A claim is *decided* where the verdict is *holds*, *partly* or *fails*. Of the decided claims, which share holds?
+# `claims` above has the papers' claims, ours, and printed numbers, with their verdicts at scale `cpu`. We call all of them claims. A claim is *decided* where the verdict is *holds*, *partly* or *fails*. Of the decided claims, which share holds?
 
 # %% tags=["hole"]
 share_that_holds = ...

@@ -276,8 +276,8 @@ show_table(
 # After the scoring, the errors on all gendered words (D_A) were read twice, each time by somebody who had written rules
 # of the program. We blame an error on the label if the label leaves out a gendered word, misses a verb, or differs from
 # a form that is equally right. We blame it on the text if no reader could tell who is meant. All other errors are the
-# program's. *Label's, twice* counts the errors that both readings blame on the label. *Highest score* is the score without the
-# program's own errors.
+# program's. *Label's, twice* counts the errors that both readings blame on the label. *Without own errors* is the score
+# without the program's errors.
 #
 # Below the table are forty errors about the subject alone (D_S).
 
@@ -292,7 +292,7 @@ show_table(
         "text_does_not_tell": "text's",
         "ours": "program's",
         "agreed": "label's, twice",
-        "highest": "highest score",
+        "highest": "without own errors",
     },
 )
 read_errors = read_table(folder / "reference_errors.csv")
@@ -318,7 +318,7 @@ show_table(
 )
 
 # %% [markdown] tags=["slide"]
-# *Reading it.* The *highest score* and the triangle of the figure answer two questions. The first is: how good would the
+# *Reading it.* The score *without own errors* and the triangle of the figure answer two questions. The first is: how good would the
 # program be without its own errors, if the labels stayed as they are? The triangle asks: how good would the same program
 # be, if the labels were corrected that both readings blame? The triangle is an upper bound, because nobody searched for
 # faults that the program and the labels share.

@@ -132,7 +132,8 @@ found = {"7_digits": gradients(model), "16_digits": gradients(double)}
 sums = {name: values.sum(-1).numpy() for name, values in found.items()}
 sizes = found["16_digits"].abs().sum(-1).numpy()
 assert not is_bert or np.abs(sums["16_digits"]).max() < 1e-14 * sizes.max()
-print({name: str(values.dtype) for name, values in found.items()})
+for name, values in found.items():
+    print(f"{name.replace('_', ' ')}: {values.element_size() * 8} bits a number")
 
 # %% [markdown]
 # For each token the table has the sum in both precisions, and the sum of the absolute values. The last two columns are the "explanation" that the released code makes

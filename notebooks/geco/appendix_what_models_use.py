@@ -25,17 +25,18 @@
 #   [Table](../../outputs/reference/geco/cpu/appendix_what_models_use/faithfulness.csv)
 # - **Saliency hardly changes when the head of a model becomes random.** Its order of the words has a correlation of
 #   .92<!-- geco/cpu/appendix_what_models_use/randomisation[model=CEf, part=head, method=Saliency, measure=rank_signed].estimate -->
-#   with the order for the trained model. For methods with signed scores no such correlation differs from zero. [Figure](../../outputs/reference/geco/cpu/05_figures/figure_randomisation.png)
-# - **With few samples LIME misses a planted word that alone decides the class.** In one attention layer LIME puts
+#   with the order for the trained model. For methods with signed scores every such interval contains zero. [Figure](../../outputs/reference/geco/cpu/05_figures/figure_randomisation.png)
+# - **With few samples LIME gives too little to a planted word that alone decides the class.** In one attention layer LIME puts
 #   .54<!-- geco/cpu/appendix_what_models_use/shortcut[method=LIME].estimate --> of its attribution on it with 100 samples, as in the released code, and
 #   .69<!-- geco/cpu/appendix_what_models_use/shortcut[method=LIME, n_samples 1000].estimate --> with ten times as many. In a BERT it is
 #   .79<!-- geco/cpu/appendix_what_models_use/planted[model=CEfAf, method=LIME].estimate --> and
-#   .96<!-- geco/cpu/appendix_what_models_use/planted[model=CEfAf, method=LIME, n_samples 1000].estimate -->, more than Integrated Gradients has.
+#   .96<!-- geco/cpu/appendix_what_models_use/planted[model=CEfAf, method=LIME, n_samples 1000].estimate --> (Integrated Gradients:
+#   .79<!-- geco/cpu/appendix_what_models_use/planted[model=CEfAf, method=Integrated Gradients].estimate -->).
 #   [Table](../../outputs/reference/geco/cpu/appendix_what_models_use/planted.csv)
 #
 # These are explanations of ninety base sentences of *all gendered words* (D_A), at scale `cpu`; the first two findings are
 # about three runs of a BERT whose head and embeddings were fine-tuned. We decided on these analyses after the first claims
-# had been registered. Section 8 judges eight claims that we registered after seeing them, before this run. The outputs
+# had been registered. Section 8 judges eight claims that we registered after an earlier, smaller run at this scale. The outputs
 # below are from scale `small`.
 #
 # Stage 4 compares explanations with GECO's mask. The mask marks the words that *can* carry information about the class.
@@ -189,7 +190,7 @@ print("She against He:", she_and_he, " She against They:", she_and_they)
 # The numbers are positions in the sentence. Does the model treat the mixtures like ordinary sentences? We mix the female with the
 # male form, or one of them with the non-binary form (`forms`).
 # `outside` is the share of mixtures whose probability is not between those of the two forms, and `undecided`
-# the share with a probability between .1 and .9.
+# (no verdict here) the share with a probability between .1 and .9.
 
 # %% tags=["nbval-ignore-output"]
 mixtures = asked.tables(
@@ -205,7 +206,7 @@ notebooks.show_table(
 )
 
 # %% [markdown] tags=["slide"]
-# No mixture lies outside: each answer is between those of both forms.
+# No mixture lies outside.
 #
 # ## 2 · Do explanations agree with the swaps?
 #
@@ -240,7 +241,7 @@ notebooks.show_table(
 # %% [markdown]
 # The explanation gives the players 1, -5 and 2. Their Shapley values are .6, .1 and .3. With the signs the order is
 # nearly right, and without them it is reversed. The column `sign` is the share of right signs, weighted by the size of
-# the Shapley value. `top` is 1 if the largest score, without its sign, is on the player with the largest value. Now for all rows:
+# the Shapley value. `top` is 1 if the largest score, without its sign, is on the player with the largest value. For all rows:
 
 # %% tags=["nbval-ignore-output"]
 agreement = asked.tables(
@@ -261,19 +262,19 @@ notebooks.show_table(
 
 # %% [markdown] tags=["slide"]
 # Compare with *Uniform random*, not with zero. A player of two words gets more of any noise than a player of one word,
-# so even random scores can correlate. They are all positive, so their 1.00 under `sign` means nothing.
+# so even random scores can correlate. Four methods have 1.00 under `sign` because all their scores are positive: it means nothing.
 #
 # ## 3 · Delete words
 #
-# The usual tests delete words in the order of an explanation, and measure how the model's answer $m$ changes. With $r$
-# for the words that it ranks first:
+# The usual tests delete words in the order of an explanation, and measure how the model's answer $m(x)$ changes. Here $r$
+# are the words ranked first, and $m(r)$ is the answer to them alone:
 #
 # $$\mathrm{comprehensiveness} = m(x) - m(x \setminus r), \qquad \mathrm{sufficiency} = m(x) - m(r)$$
 #
 # Both are means over the top 1, 5, 10, 20 and 50 percent (DeYoung et al. 2020). Three other measures:
 #
 # - **AOPC**, the area over the deletion curve (Samek et al. 2017): delete the words one after the other, and average how far the answer falls.
-# - **Deletion score** (NAOPC, Edin et al. 2024): AOPC on a scale where 0 is the worst order of deletion and 1 the best. We search for both in each row.
+# - **Deletion score** (NAOPC, Edin et al. 2024): AOPC on a scale where 0 is the worst order of deletion and 1 the best. We search for both orders in each row.
 # - **Infidelity**, scaled (Yeh et al. 2019): delete random sets of words, and compare the fall with the sum of their scores. 0 is perfect, and 1 is what scores of
 #   zero would have.
 
@@ -351,7 +352,7 @@ notebooks.show_table(
 )
 
 # %% [markdown] tags=["slide"]
-# The first three methods are stable; the interval of Occlusion is wide. Stable does not mean right: a constant explanation would have 0.
+# The first three methods are stable. Occlusion (leave out one word) has a wide interval. Stable does not mean right: a constant explanation would have 0.
 #
 # ## 5 · Does the explanation look at the model?
 #
@@ -360,7 +361,7 @@ notebooks.show_table(
 # **Randomisation** (Adebayo et al. 2018) fills the model with random weights, part by part from the head down, and
 # explains each sentence again. We report the rank correlation over the words with the explanation of the trained model.
 # If a method explains the model, this correlation should fall. We draw several random models, because a single one may
-# happen to resemble the trained one.
+# resemble the trained one.
 
 
 # %% tags=["nbval-ignore-output", "slide"]
@@ -421,15 +422,15 @@ notebooks.show_table(
 
 # %% [markdown] tags=["slide"]
 # Every method with signed scores changes at the first step, because the head decides for which class a word counts.
-# *Saliency* and *Guided Backprop* give no signs, and hardly change when only the head is random. That is not wrong in
-# itself, because the lower parts are still trained. But such an explanation shows little about the decision.
+# *Saliency* and *Guided Backprop* give no signs, and hardly change when only the head is random. That is not wrong:
+# the lower parts are still trained. But such an explanation shows little about the decision.
 # When everything is random, no correlation remains here. A remaining one would come from the sentence (words of
 # several pieces, say), not from the model.
 #
 # ## 6 · A truth that we planted
 #
 # Now we train a model for which we know the word that it uses. Each class gets a word that occurs nowhere else in the
-# data. We insert it at a random position, and give each row a random class, so that no other word says anything about
+# data. We insert it at a random position, and give each row a random class, so that no other word tells
 # the class. The notebook stops unless the model uses the word: if we swap it for that of another class, at least 95
 # percent of the predictions must follow. The figure shows which share of its attribution each method puts on this word.
 
@@ -529,12 +530,12 @@ _ = plots.plot_yardsticks(related)
 
 # %% [markdown] tags=["slide"]
 # At 1 they agree. If the interval contains 0, it stays open whether they are
-# related at all. If it is far below 1, they measure different things. The intervals generalise to other
+# related at all. Far below 1, they differ, or are noisy. The intervals generalise to other
 # sentences, and not to other methods. At scale small only the deletion measures are clearly related.
 #
 # ## 8 · How sure is this, and what does it decide?
 #
-# The table has half the width of this run's intervals (median and largest over methods), with the number of base
+# The table gives the half-width of this run's intervals (median and largest over methods), with the number of base
 # sentences:
 
 # %% tags=["nbval-ignore-output", "slide"]
@@ -571,8 +572,8 @@ notebooks.show_table(
 )
 
 # %% [markdown]
-# We registered claims about these tables in `material/claims.yaml` after seeing the results of an earlier run at scale
-# `cpu`. Later runs judge them here, and all other claims in stage 4.
+# We registered claims about these tables in `material/claims.yaml` after seeing the results of an earlier, smaller run at scale
+# `cpu`. Later runs judge them here; stage 4 judges all others.
 
 # %% tags=["nbval-ignore-output"]
 judged = {
@@ -606,9 +607,9 @@ notebooks.show_table(
 #
 # - **Few sentences.** The swaps need the model's answer to all mixtures of a sentence, and the random models need many
 #   explanations. So we could afford few.
-# - **One fine-tuning run.** Only the first seed of each model is tested.
+# - **One fine-tuning run.** At this scale only the first seed is tested.
 # - **The second form.** A Shapley value over swaps depends on which form the words are swapped with.
-# - **The search.** The best order of deletion is exact for up to eight words. For longer rows it is the best order that
+# - **The search.** The best order of deletion is exact for up to eight words. For longer rows it is the best that
 #   our search finds.
 
 # %%

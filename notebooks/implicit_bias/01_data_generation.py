@@ -16,7 +16,7 @@
 # [Start here](../00_start_here.ipynb) · next: [02_training](02_training.ipynb) · the study: [README](README.md) · words: [glossary](../../docs/glossary.md)
 #
 # "The nurse puts her coat over the chair." Only *her* says that the nurse is a woman. Mask that pronoun, and a language model has to guess.
-# Ye et al. (arXiv 2110.01094) collect such sentences with a filter of four steps. Here we build that filter.
+# Ye et al. (arXiv 2110.01094) collect such sentences with a filter: three steps select, and a fourth masks the pronoun. Here we build it.
 
 # %% [markdown] tags=["slide"]
 # ## What we found
@@ -363,7 +363,7 @@ print(f"{len(clusters)} antecedents; the most frequent:")
 in_words(clusters, {"antecedent": "antecedent", "sentences": "sentences"}, rows=6)
 
 # %% [markdown] tags=["slide"]
-# Keep the antecedents in mind. Two sentences about the same noun are not independent, so stage 4 resamples nouns and not sentences.
+# Two sentences about the same noun are not independent, so stage 4 resamples nouns and not sentences.
 #
 # ## 5 · Can we trust the rules?
 #
@@ -491,8 +491,10 @@ same = stage.table("agreement_captions", relabelling.agreement(readings))
 print(
     f"{100 * same['same_label'].item():.0f} % of the captions get one label from both"
 )
+judged = stage.table("relabelled", relabelling.judge_filter(readings))
+shares = ["precision", "precision_low", "recall", "recall_low"]
 in_words(
-    stage.table("relabelled", relabelling.judge_filter(readings)),
+    judged.assign(**{name: judged[name].map("{:.2f}".format) for name in shares}),
     {
         "reading": "reader",
         "right": "right among 50 that pass",

@@ -22,7 +22,7 @@
 # ## What we found
 #
 # - **The model prefers *he*.** Over all captions its mean bias score is .77<!-- implicit_bias/cpu/04_metrics/conventions[convention=all].bias -->, where .5 is even
-#   ([figure](../../outputs/reference/implicit_bias/cpu/05_figures/figure_3.png)). The interval of the paper's mean is
+#   ([figure](../../outputs/reference/implicit_bias/cpu/05_figures/figure_3.png)). Our interval, under the paper's rules, is
 #   7<!-- implicit_bias/cpu/04_metrics/intervals[model=base].wider --> times as wide as one that treats every sentence as independent
 #   ([table](../../outputs/reference/implicit_bias/cpu/04_metrics/intervals.csv)).
 # - **Swapped pronouns bring scores closer to even than the same sentences unswapped.** On nouns that no arm was fine-tuned on, the claim
@@ -313,7 +313,7 @@ intervals["naive_low"], intervals["naive_high"] = naive["low"], naive["high"]
 widths = [intervals[f"{kind}high"] - intervals[f"{kind}low"] for kind in ("", "naive_")]
 intervals["wider"] = widths[0] / widths[1]
 in_words(
-    stage.table("intervals", intervals),
+    stage.table("intervals", intervals).round({"wider": 1}),
     {"model": "model", "bias": "mean score", "low": "from", "high": "to"}
     | {"naive_low": "naive from", "naive_high": "naive to", "wider": "times as wide"},
 )
@@ -403,7 +403,7 @@ stage.figure("sensitivity", figures.plot_sensitivity(sensitivity))
 _ = stage.table("sensitivity", sensitivity)
 
 # %% [markdown] tags=["slide"]
-# Under every interpretation the mean score is above .5. The threshold matters most: it discards scores near 0 and 1, and so pulls the mean towards .5.
+# Under every interpretation the mean score is above .5. The threshold matters most: a high one discards scores near 0 and 1, and so pulls the mean towards .5.
 #
 # So we report two means: over the kept sentences, and over all.
 
@@ -541,8 +541,10 @@ wide = stage.table("arms", arms).pivot(
     index=["quantity", "part"], columns="model", values="estimate"
 )
 wide = wide[["base", *ARMS]].reset_index()
-wide = wide.replace(GROUPS)
-in_words(wide, {"quantity": "mean", "part": "nouns"} | {m: m for m in ["base", *ARMS]})
+wide = wide.replace(GROUPS | {"bias": "bias score"})
+in_words(
+    wide, {"quantity": "mean of", "part": "nouns"} | {m: m for m in ["base", *ARMS]}
+)
 
 # %% [markdown]
 # In the captions of scale `cpu`, *person* is the most frequent noun, so one row of each mean leaves it out. Next we split the change from *base* to *augmented* into three
@@ -590,7 +592,7 @@ in_words(
 )
 
 # %% [markdown]
-# Right answers at the gate fall by about .015. Perplexity falls too, so the models fill masks better.
+# Right answers at the gate fall by about .015. Perplexity falls: the models fill masks better.
 #
 # ## 6 · Association tests
 #

@@ -69,7 +69,7 @@ from lib.core.paths import material
 from lib.core.stage import open_stage
 from lib.stats import tell_verdicts
 from lib.studies.implicit_bias import figures
-from lib.studies.implicit_bias.naming import GROUPS, MODELS, in_words
+from lib.studies.implicit_bias.naming import GROUPS, MODELS, PAIRS, in_words
 
 # %% [markdown]
 # ## Settings
@@ -111,7 +111,8 @@ print(f"{len(tables)} tables are read")
 # %% [markdown] tags=["slide"]
 # There are five verdicts. A claim **holds** or holds **partly**. It **fails** if a test shows that its effect is absent or reversed. It is **undecided** where the data cannot tell, and **not run** where
 # this run has not computed what the claim needs. Scale `small` has too few sentences, and decides nothing.
-# *Found here* is our value with its 95 % interval, in the units of the claim. The claims write *bias(s)* for the bias score of a sentence.
+# At scale `cpu` tables show the verdicts. There *found here* is our value with its 95 % interval, and *bias(s)* the bias score of a sentence. A claim that does not say *over all trainings* or
+# *over all base models* is about the runs that pass the gate of stage 2.
 #
 # ## Figure 3 · How are the scores distributed?
 #
@@ -143,13 +144,13 @@ in_words(
 
 # %% tags=["nbval-ignore-output"]
 in_words(
-    stage.table("means", tables["intervals"]),
+    stage.table("means", tables["intervals"]).round({"wider": 1}),
     {"model": "model", "bias": "mean score", "low": "from", "high": "to"}
     | {"naive_low": "naive from", "naive_high": "naive to", "wider": "times as wide"},
 )
 
 # %% [markdown]
-# **Verdicts.** At scale `small` the next cell only counts the claims. At scale `cpu` ([the results page](../../outputs/reference/implicit_bias/cpu/05_figures.ipynb), [table](../../outputs/reference/implicit_bias/cpu/05_figures/verdict_figure_3.csv)):
+# **Verdicts.** At scale `small` the next cell only counts the claims. At scale `cpu` ([table](../../outputs/reference/implicit_bias/cpu/05_figures/verdict_figure_3.csv)):
 #
 # - the mean score over all captions is above .5, with all base models: holds<!-- implicit_bias/cpu/04_metrics/claims[id=all_captions_biased_to_male].verdict -->;
 # - the mean over the sentences that the paper's rules keep is above .5, with only the two base models that pass the gate: undecided<!-- implicit_bias/cpu/04_metrics/claims[id=biased_to_male].verdict -->;
@@ -194,20 +195,24 @@ stage.figure("changes", figures.plot_changes(tables["power"]), formats)
 
 # %% tags=["nbval-ignore-output"]
 power = stage.table("power", tables["power"]).query("quantity == 'distance'")
+power = power.assign(pair=power["left"] + " minus " + power["right"])
+in_order = [f"{left} minus {right}" for left, right in PAIRS]
+power = power.sort_values("pair", key=lambda p: p.map(in_order.index), kind="stable")
 in_words(
-    power.assign(pair=power["left"] + " minus " + power["right"]).replace(GROUPS),
+    power.replace(GROUPS),
     {"pair": "models compared", "part": "nouns", "difference": "difference in distance"}
     | {"low": "from", "high": "to", "detectable": "detectable"},
 )
 
 # %% [markdown]
-# The next table has the means behind both figures.
+# The next table has the means behind both figures. At scale `cpu` *person* is the most frequent noun, so one row of each mean leaves it out.
 
 # %% tags=["nbval-ignore-output"]
 arms = stage.table("before_after", tables["arms"]).query("quantity != 'spread'")
 wide = arms.pivot(index=["quantity", "part"], columns="model", values="estimate")
-wide = wide.reindex(columns=list(MODELS)).reset_index().replace(GROUPS)
-in_words(wide, {"quantity": "mean", "part": "sentences"} | {m: m for m in MODELS})
+wide = wide.reindex(columns=list(MODELS)).reset_index()
+wide = wide.replace(GROUPS | {"bias": "bias score"})
+in_words(wide, {"quantity": "mean of", "part": "sentences"} | {m: m for m in MODELS})
 
 # %% [markdown]
 # Does fine-tuning also make the scores of different nouns more alike? The next table has the change of the *spread*, the mean distance of the scores from the median of their model. A negative change
@@ -217,13 +222,13 @@ in_words(wide, {"quantity": "mean", "part": "sentences"} | {m: m for m in MODELS
 changes = stage.table("changes", tables["changes"]).query("quantity == 'spread'")
 in_words(
     changes.replace(GROUPS),
-    {"part": "change of the spread", "before_after": "in all"}
+    {"part": "sentences", "before_after": "in all"}
     | {"placebo": "by more fine-tuning", "even_share": "by the even share"}
     | {"swap": "by the swap"},
 )
 
 # %% [markdown]
-# Look at the column *in all*. At scale `small` the spread falls in every row; at scale `cpu` it falls only for nouns that were fine-tuned on ([table](../../outputs/reference/implicit_bias/cpu/05_figures/changes.csv)).
+# Look at the column *in all*. At both scales the spread falls for nouns that were fine-tuned on.
 #
 # Does fine-tuning make a model worse? A run that no longer knows the gender of unambiguous nouns fails the gate of stage 2.
 
@@ -237,9 +242,9 @@ in_words(
 )
 
 # %% [markdown]
-# Perplexity falls at both scales. Right answers at the gate fall a little at scale `small`, and rise a little at scale `cpu` ([table](../../outputs/reference/implicit_bias/cpu/05_figures/price.csv)).
+# Perplexity falls at both scales, and right answers at the gate hardly change.
 #
-# **Verdicts.** At scale `small` the next cell only counts the claims. At scale `cpu` ([the results page](../../outputs/reference/implicit_bias/cpu/05_figures.ipynb), [table](../../outputs/reference/implicit_bias/cpu/05_figures/verdict_before_after.csv)) 10<!-- count implicit_bias/cpu/05_figures/verdict_before_after[verdict=holds] --> claims hold, 1<!-- count implicit_bias/cpu/05_figures/verdict_before_after[verdict=fails] --> fails and 6<!-- count implicit_bias/cpu/05_figures/verdict_before_after[verdict=undecided] --> are undecided:
+# **Verdicts.** At scale `small` the next cell only counts the claims. At scale `cpu` ([table](../../outputs/reference/implicit_bias/cpu/05_figures/verdict_before_after.csv)) 10<!-- count implicit_bias/cpu/05_figures/verdict_before_after[verdict=holds] --> claims hold, 1<!-- count implicit_bias/cpu/05_figures/verdict_before_after[verdict=fails] --> fails and 6<!-- count implicit_bias/cpu/05_figures/verdict_before_after[verdict=undecided] --> are undecided (the cell leaves out most of these):
 #
 # | claim about distance from even: all runs that were started / those that pass the gate | held-out nouns | Winogender |
 # |---|---|---|
@@ -249,8 +254,8 @@ in_words(
 # | the swap itself brings scores closer | undecided<!-- implicit_bias/cpu/04_metrics/claims[id=started_swap_beyond_share].verdict --> / undecided<!-- implicit_bias/cpu/04_metrics/claims[id=swap_beyond_share].verdict --> | |
 # | the placebo does nothing | undecided<!-- implicit_bias/cpu/04_metrics/claims[id=started_placebo_does_nothing].verdict --> / undecided<!-- implicit_bias/cpu/04_metrics/claims[id=placebo_does_nothing].verdict --> | |
 #
-# Three more claims compare augmented with the placebo. It lowers the mean score: holds<!-- implicit_bias/cpu/04_metrics/claims[id=augmentation_shifts_bias].verdict -->. It makes nouns more alike: fails<!-- implicit_bias/cpu/04_metrics/claims[id=augmentation_narrows_spread].verdict -->.
-# Over all runs that were started, it leaves their spread as it is: undecided<!-- implicit_bias/cpu/04_metrics/claims[id=started_spread_stays].verdict -->.
+# Three more claims compare augmented with the placebo. That it lowers the mean score holds<!-- implicit_bias/cpu/04_metrics/claims[id=augmentation_shifts_bias].verdict -->. That it makes nouns more alike fails<!-- implicit_bias/cpu/04_metrics/claims[id=augmentation_narrows_spread].verdict -->.
+# Over all runs that were started, it is undecided<!-- implicit_bias/cpu/04_metrics/claims[id=started_spread_stays].verdict --> whether it leaves their spread as it is.
 
 # %%
 first = ["augmentation_reduces_bias", "augmentation_beats_base"]
@@ -315,7 +320,7 @@ _ = stage.table("sensitivity", tables["sensitivity"])
 #
 # ## All claims
 #
-# At scale `small` the next cell only counts the claims. At scale `cpu` it shows twelve, the decided ones first ([the results page](../../outputs/reference/implicit_bias/cpu/05_figures.ipynb), [table](../../outputs/reference/implicit_bias/cpu/05_figures/verdict_all.csv)). There 16<!-- count implicit_bias/cpu/05_figures/verdict_all[verdict=holds] --> hold, 3<!-- count implicit_bias/cpu/05_figures/verdict_all[verdict=fails] --> fail and
+# At scale `small` the next cell only counts the claims. At scale `cpu` it shows those that hold ([table of all](../../outputs/reference/implicit_bias/cpu/05_figures/verdict_all.csv)). There 16<!-- count implicit_bias/cpu/05_figures/verdict_all[verdict=holds] --> hold, 3<!-- count implicit_bias/cpu/05_figures/verdict_all[verdict=fails] --> fail, six checks of the paper's printed numbers included, and
 # 8<!-- count implicit_bias/cpu/05_figures/verdict_all[verdict=undecided] --> are undecided. The other 22<!-- count implicit_bias/cpu/05_figures/verdict_all[verdict=not run] --> are printed numbers of models that were not run. The
 # comparisons that a verdict rests on are in `contrasts.csv` of stage 4.
 

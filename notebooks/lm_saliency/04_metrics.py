@@ -15,12 +15,14 @@
 #
 # previous: [03_attribution](03_attribution.ipynb) · the study: [README](README.md) · next: [05_figures](05_figures.ipynb)
 #
-# *Plausible* explanations point at the words that grammar points at. *Faithful* ones stay the same as long as the model's
-# reason does. We test that by exchanging a noun for another of its kind, and a model for its student.
+# *Plausible* explanations point at the words that grammar points at. *Faithful* ones say what the model used. We
+# test one sign: the same reason should give the same explanation. So we exchange a noun, or the model for its *student*, a
+# smaller model that imitates it.
 #
 # ## What we found
 #
-# - **Integrated Gradients is far ahead of a simple rule.** In real sentences (EWT) it passes
+# - **Integrated Gradients is far ahead of a simple rule.** An explanation passes a line if its highest-scored noun agrees
+#   with the model's answer. In real sentences (EWT), Integrated Gradients passes
 #   86 %<!-- lm_saliency/cpu/04_metrics/plausibility[dataset=EWT, scheme=Transformer, size=full, method=IG].all --> of the
 #   Transformer's lines, and the rule *nearest noun*
 #   62 %<!-- lm_saliency/cpu/04_metrics/floors[dataset=EWT, scheme=Transformer].nearest -->.
@@ -32,11 +34,11 @@
 #   text. [See the table](../../outputs/reference/lm_saliency/cpu/04_metrics/plausibility.csv).
 # - **Some numbers in the paper contradict others.** In
 #   4<!-- count lm_saliency/cpu/04_metrics/integrity[adds_up=False] --> of
-#   60<!-- count lm_saliency/cpu/04_metrics/integrity --> printed cells, the share of all lines that pass is not the
-#   weighted mean of those for expected and for other answers.
+#   60<!-- count lm_saliency/cpu/04_metrics/integrity --> printed cells, the *all* share is not the weighted mean of the
+#   *expected* and *alternative* shares.
 #   [See which](../../outputs/reference/lm_saliency/cpu/04_metrics/integrity.csv).
 #
-# Scale `cpu`, three training runs of each model. The page below runs at scale `small`.
+# Scale `cpu`, three training runs of each model. This page runs at scale `small`.
 
 # %% [markdown] tags=["slide"]
 # ## You will see
@@ -100,7 +102,7 @@ alpha = 0.05  # level of the tests; the intervals have 1 - alpha
 # | verum, malum | correlations of two explanations, for the expected class and for the other one (section 4) | `verum`, `malum` |
 # | cluster | lines that are not independent: a template with its cue noun, a frame, a sentence, a document | `sentence_idx` |
 #
-# The bootstrap draws whole clusters of lines; for pairs of lines (section 4), whole templates.
+# The bootstrap draws whole clusters of lines; for pairs (section 4), whole templates.
 
 # %%
 stage = open_stage("lm_saliency", scale, "04_metrics")
@@ -122,14 +124,14 @@ print(f"{len(saliency)} explanations, {len(numbers)} numbers of the paper")
 # %% [markdown] tags=["slide"]
 # ## 1 · One line by hand
 #
-# *The keys to the cabinet ...* expects *plural*. The cue *keys* is at position 1, the attractor *cabinet* at 4. An
-# explanation for *plural* gives the scores (0, 0.5, 0, 0, -0.2).
+# *The keys to the cabinet ...* expects *plural*. The cue *keys* ($\mathcal{C}$) is at position 1, the attractor
+# *cabinet* ($\mathcal{A}$) at 4. An explanation for *plural* gives the scores (0, 0.5, 0, 0, -0.2). Below,
+# $\psi$ is the score for the model's answer.
 #
 # > Expected: the interpretation passes if $\max_{w \in \mathcal{C}} \psi(w) > \max_{w \in \mathcal{A}} \psi(w)$.
 # > Alternative: it passes if $\max_{w \in \mathcal{C}} \psi(w) < \max_{w \in \mathcal{A}} \psi(w)$. (section 3.1)
 #
-# **Stop and guess.** Suppose that the model answers *singular*, which is wrong. What should a good explanation say? The
-# singular noun *cabinet* misled the model, so now the attractor should lead.
+# **Stop and guess.** Suppose that the model answers *singular*, which is wrong. What should a good explanation say?
 
 # %%
 show_source(is_plausible)
@@ -140,7 +142,7 @@ assert not is_plausible([0] * 5, [0] * 5, [(1, 1)], [(4, 4)], is_expected=True)
 print("three cases as expected")
 
 # %% [markdown]
-# With equal scores nothing passes. Stage 3 applied this test to every explanation. The next cell adds each line's
+# *Answer.* The attractor should lead, because *cabinet* misled the model. With equal scores nothing passes. Stage 3 applied this test to every explanation. The next cell adds each line's
 # cluster and *scenario* (expected or alternative).
 
 
@@ -172,10 +174,10 @@ print(len(passes), "explanations judged;", passes["sentence_idx"].nunique(), "cl
 # A probe that always answers *singular* is right on half of Syneval. But its answer depends on no noun: there is
 # nothing to explain. Two questions come first.
 #
-# - Has the model **learnt the set**? The interval of its AUC must lie above one half (stage 2). The models of the sweep
-#   have no AUC; for them the balanced accuracy's interval counts. In a set whose lines all have one class,
-#   neither can be used; there the probe must have learnt its task.
-# - Is its answer a **constant**? Yes, if it gives one of its two answers to less than a tenth of the lines (`rarest`).
+# - Has the model **learnt the set**? The interval of its AUC must lie above one half. The small
+#   Transformers of the sweep (stage 2) have no AUC; for them the balanced accuracy's interval counts. If all lines have one
+#   class, neither says anything; then the probe must have learnt its task in stage 2.
+# - Is its answer a **constant**? Yes, if one of its two answers has less than a tenth of the lines (`rarest`).
 #
 # Methods are ranked, and claims judged, only where a model has learnt the set and its answer is not constant. Wrong
 # answers are allowed: the alternative scenario is made for them.
@@ -287,7 +289,7 @@ floors = floors.reset_index()
 
 # %% [markdown]
 # `all` is the share of all lines that an explanation passes; `exp` and `alt` are the shares in the two
-# scenarios. So `all` is their mean, weighted by the numbers of lines.
+# scenarios. So `all` is their mean, weighted by their lines.
 
 # %% tags=["nbval-ignore-output"]
 keys = ["dataset", "scheme", "size", "method"]
@@ -345,8 +347,7 @@ show_table(shown.round(3), human)
 # *Reading it.* For the one model that has learnt its set, all three methods pass far more lines than either rule.
 #
 # **Which pronoun is expected?** In Winobias the paper chooses the female one. With the male one, cues and attractors
-# change places, and expected answers become alternative ones. But the test of a line stays the same: if the model
-# predicts *he*, the man must score higher. So `all` cannot change, and `expected` and `alternative` swap.
+# change places. But the test stays the same: if the model predicts *he*, the man must score higher. So `all` cannot change, and `expected` and `alternative` swap.
 
 # %%
 she = {"Winobias": sets["Winobias"]}
@@ -363,7 +364,7 @@ turned = known.assign(is_expected=~known["is_expected"])
 
 # %% [markdown]
 # If a model nearly always answers *he*, `all` reflects one scenario only. So `pronouns.csv` also has the plain mean of
-# `expected` and `alternative`, where both have twenty lines. For Integrated Gradients:
+# `expected` and `alternative`, where both have at least twenty lines. For Integrated Gradients:
 
 # %% tags=["nbval-ignore-output"]
 pronouns = pd.concat(
@@ -404,7 +405,7 @@ in_words(
 # ![The scores of 'the keys to the cabinet' are plausible, since the cue has 0.5 and the attractor -0.2; they are compared with those of a line with other nouns (input consistency, correlation 0.97) and with those of the same line in a student (model consistency, 0.85).](../../docs/schematics/consistency.svg)
 #
 # Lines of one template differ in their nouns alone, so the model's reason should be the same. Each later line of a
-# template is compared with its first line, by Pearson's correlation of the scores (section 3.2). This is
+# template is compared with the first, by Pearson's correlation of the scores (section 3.2). This is
 # [input consistency](../../docs/glossary.md). In sets that are missing below, lines differ in more than nouns.
 
 # %%
@@ -428,7 +429,7 @@ unlike = 1 - pairs["same_length"].mean()
 print(f"{len(pairs)} pairs, {unlike:.3f} of them of unequal length")
 
 # %% [markdown]
-# A cell has two mean correlations of the scores: for the class that the set expects (`verum` in our files), and for the
+# A cell has two mean correlations: for the class that the set expects (`verum` in our files), and for the
 # other class (`malum`). Both use all lines, whatever the model answers. (The paper labels them *exp.* and *alt.*, but
 # they are not the two scenarios.)
 
@@ -465,13 +466,13 @@ stage.table("input_consistency", consistency)
 by_method(consistency)
 
 # %% [markdown] tags=["slide"]
-# *Reading it.* For the plain gradient (V) and Integrated Gradients (IG), correlations are highest on Winobias, which no full model has learnt. So consistency alone proves nothing:
+# *Reading it.* For the plain gradient (V) and Integrated Gradients, correlations are highest on Winobias, which no full model has learnt. So consistency alone proves nothing:
 # scores that follow positions alone are perfectly consistent.
 #
-# The two numbers of V must be equal: its scores for the two classes differ by a negative factor
-# (stage 3), which cancels in a correlation. That factor reverses the order of cue and attractor, and the alternative
-# scenario reverses the test. So under V a line with one cue and one attractor passes for both answers or for neither.
-# The contrastive gradient is V times a positive number (stage 3), so it passes the same lines.
+# The two numbers of V must be equal. For the other class, all its scores are multiplied by a negative number (stage 3), in
+# both lines, so the correlation stays. Cue and attractor change order, but the test is reversed, too. So under V a line with
+# one cue and one attractor passes for both answers or for neither. The contrastive gradient, V times a positive
+# number (stage 3), passes the same lines.
 
 # %%
 single = saliency[
@@ -549,7 +550,7 @@ by_method(models)
 # *Reading it.* For the model that has learnt its set, the correlations are between one half and three quarters. Elsewhere
 # they reach from below zero to nearly one, so a high correlation is no sign of learning.
 #
-# The small Transformers of the sweep get the same tests. None has learnt a set. Their rows for Syneval (`sweep.csv` has
+# The sweep's small Transformers get the same tests. None has learnt a set. Their rows for Syneval (`sweep.csv` has
 # all):
 
 # %% tags=["nbval-ignore-output"]
@@ -632,8 +633,8 @@ in_words(shown, human | naming.columns("low", "high", "p_holm", "is_ranked"))
 #
 # ## 7 · The paper's own numbers, and its claims
 #
-# Tables 3 and 8 print shares of passed lines by scenario (*exp.*, *alt.*) and overall (*all*). So *all* should be *share
-# of exp.* × *exp.* + *share of alt.* × *alt.*. Rounding allows a small gap. These cells exceed it:
+# Tables 3 and 8 print shares of passed lines by scenario (*exp.*, *alt.*) and overall (*all*). So *all* should be the
+# mean of *exp.* and *alt.*, weighted by their lines. Rounding allows a small gap. These cells exceed it:
 
 # %%
 show_source(printed.integrity)
@@ -657,7 +658,8 @@ show_table(
 
 # %% [markdown]
 # The claims were written down before the run (`material/claims.yaml`), each with the smallest effect that would matter.
-# Claims added later carry a date, and what we had seen by then. The sweep counts where all models of a depth have learnt a set.
+# Claims added later carry a date, and what we had seen by then. A depth of
+# the sweep counts only if all its models have learnt the set.
 
 # %%
 below = {
@@ -736,7 +738,7 @@ found = stats.estimates(
 _ = stage.table("astray", found)
 
 # %% [markdown]
-# Stage 5 colours two lines of each of three sets, chosen by their words alone. The architecture with the most accurate
+# Stage 5 chooses from two lines of each of three sets, selected by their words alone. The architecture with the most accurate
 # probe comes first.
 
 # %%

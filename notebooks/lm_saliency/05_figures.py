@@ -26,9 +26,10 @@
 #   Transformer's lines, and the rule *nearest noun*
 #   62 %<!-- lm_saliency/cpu/04_metrics/floors[dataset=EWT, scheme=Transformer].nearest -->.
 #   [See the figure](../../outputs/reference/lm_saliency/cpu/05_figures/table_3.png).
-# - **The paper's methods are ahead of the plain gradient in some sets and models.** That SmoothGrad is more plausible is
-#   partly<!-- lm_saliency/cpu/04_metrics/claims[id=sg_beats_v].verdict --> confirmed, and for Integrated Gradients partly<!-- lm_saliency/cpu/04_metrics/claims[id=ig_beats_v].verdict -->, too.
-# - **Composing by the size of the gradient is worse.** This claim of the paper
+# - **SmoothGrad and Integrated Gradients beat the plain gradient only in some sets and models.** The paper's claims about
+#   them hold partly (SmoothGrad: partly<!-- lm_saliency/cpu/04_metrics/claims[id=sg_beats_v].verdict -->,
+#   Integrated Gradients: partly<!-- lm_saliency/cpu/04_metrics/claims[id=ig_beats_v].verdict -->).
+# - **With SmoothGrad, gradient times input beats the gradient's size.** This claim of the paper
 #   holds<!-- lm_saliency/cpu/04_metrics/claims[id=vector_norm_worse].verdict -->.
 #   [See all verdicts](../../outputs/reference/lm_saliency/cpu/05_figures/verdict_all.csv).
 #
@@ -154,7 +155,7 @@ stage.figure("examples", figure, formats)
 print(f"{len(lines)} of {len(examples)} explanations are shown")
 
 # %% [markdown] tags=["slide"]
-# The plausibility test ignores the words that are not underlined, even where one of them is the darkest of its row.
+# The plausibility test uses only the marked (underlined) nouns, even where another word is the darkest of its row.
 # Shades are relative to the largest score of a row, so marked nouns can be nearly white. [examples.csv](../../outputs/reference/lm_saliency/cpu/04_metrics/examples.csv) has all lines of scale `cpu` with their
 # scores.
 #
@@ -184,8 +185,8 @@ figure = figures.plot_plausibility(table_3, tables["floors"], title)
 stage.figure("table_3", figure, formats)
 
 # %% [markdown]
-# The same numbers, each beside the paper's. Where a set of ours takes the place of one of the paper's, the name of that
-# set stands in brackets:
+# The same numbers, each beside the paper's. Where a set of ours takes the place of one of the paper's, the
+# paper's set stands in brackets:
 
 
 # %% tags=["nbval-ignore-output"]
@@ -276,8 +277,8 @@ beside(of_students, "estimate", "Table 4b", "model_consistency", "exp")
 
 # %% [markdown]
 # *Reading it.* Explanations can also correlate strongly for a model that has not learnt the set. Such a correlation is no
-# evidence about the method. At scale `cpu` the claim about the LSTM is undecided<!-- lm_saliency/cpu/04_metrics/claims[id=lstm_ig_more_consistent].verdict -->,
-# and that about the Transformer undecided<!-- lm_saliency/cpu/04_metrics/claims[id=transformer_sg_more_consistent].verdict -->, too. That 4b is lower than 4a holds only
+# evidence about the method. At scale `cpu` neither claim about 4a is decided (LSTM: undecided<!-- lm_saliency/cpu/04_metrics/claims[id=lstm_ig_more_consistent].verdict -->,
+# Transformer: undecided<!-- lm_saliency/cpu/04_metrics/claims[id=transformer_sg_more_consistent].verdict -->). *4b is lower than 4a* holds
 # partly<!-- lm_saliency/cpu/04_metrics/claims[id=model_below_input_consistency].verdict -->. For the Transformer on Syneval it is the
 # reverse: SG has .95<!-- lm_saliency/cpu/04_metrics/model_consistency[dataset=Syneval, scheme=Transformer, method=SG, side=verum].estimate --> in
 # 4b and .83<!-- lm_saliency/cpu/04_metrics/input_consistency[dataset=Syneval, scheme=Transformer, size=full, method=SG, side=verum].estimate --> in 4a.
@@ -322,8 +323,8 @@ in_words(of_all.replace({"method": naming.METHODS}), human)
 # ## 6 · Table 7: a right answer, and the wrong noun
 #
 # In the paper's Table 7 a distilled Transformer answers correctly, and all three methods point at a noun that is not the
-# subject. One line is an anecdote, so we count: of the lines that a model answers correctly, in how many does no method
-# score a cue above every attractor?
+# subject. One line is an anecdote, so we count: of the lines that a model answers correctly, in how many do all three
+# methods fail to put a cue first among the marked nouns?
 
 # %% tags=["slide"]
 astray = tables["astray"].merge(
@@ -343,11 +344,11 @@ figure = figures.plot_astray(astray, title)
 stage.figure("table_7", figure, formats)
 
 # %% [markdown]
-# A model can have learnt a set (filled) although its probe has not learnt the *task* on the validation text (stage 2,
-# section 4).
+# A filled mark means that the model has learnt this *set*. Its probe may still fail on the validation text of the *task*
+# (stage 2, section 4).
 #
-# The next picture shows one line of a model and its student. Both give the same answer, a right one if there is such a
-# line, and one method passes in the model and fails in the student, or the reverse.
+# The next picture shows one line of a model and its student. Both give the same answer (if possible a right one), but
+# at least one method passes in only one of the two.
 
 # %%
 place = ["dataset", "line", "scheme", "says", "expected"]
@@ -455,16 +456,16 @@ else:
 # ## 8 · Verdicts
 #
 # At scale `small` the next cell only counts. At scale `cpu` it shows twelve of the registered claims, decided ones first
-# ([the results page](../../outputs/reference/lm_saliency/cpu/05_figures.ipynb)). *It says* is what the claim says of which
-# quantity, *found here* what this run found. A claim can rest on several comparisons, such as one for each set and model;
+# ([the results page](../../outputs/reference/lm_saliency/cpu/05_figures.ipynb)). *It says* gives the claim's
+# quantity and threshold, *found here* our result. A claim can rest on several comparisons, such as one for each set and model;
 # then *found here* holds their median and range, and *why* counts them.
 #
 # One line counts the numbers that the paper prints.
-# [The table](../../outputs/reference/lm_saliency/cpu/05_figures/verdict_all.csv) has all claims and numbers. Its column
-# `ours` is what is found here; of a registered claim, less the number that the claim names.
+# [The table](../../outputs/reference/lm_saliency/cpu/05_figures/verdict_all.csv) has all claims and numbers. In its column
+# `ours` stands our value; for registered claims, minus the claim's threshold.
 #
-# Of the fifteen claims that were registered at first, 6<!-- lm_saliency/cpu/decided[claims=registered at first, state=after].decided --> are decided there; before the models read books it was
-# 1<!-- lm_saliency/cpu/decided[claims=registered at first, state=before].decided -->. Undecided are 6<!-- lm_saliency/cpu/decided[claims=registered at first, state=after].undecided -->, because three training runs differ widely, and
+# Of the fifteen claims that were registered at first, 6<!-- lm_saliency/cpu/decided[claims=registered at first, state=after].decided --> are decided at scale `cpu`; before books joined the training text, 1<!-- lm_saliency/cpu/decided[claims=registered at first, state=before].decided -->
+# was. Undecided are 6<!-- lm_saliency/cpu/decided[claims=registered at first, state=after].undecided -->, because three training runs differ widely, and
 # 3<!-- lm_saliency/cpu/decided[claims=registered at first, state=after].not run --> were not run: two need a sweep of models that have learnt a set, one an LSTM that has learnt Syneval. Most of the printed numbers belong to models or sets that were not run.
 
 # %%

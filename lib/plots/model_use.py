@@ -121,11 +121,11 @@ def plot_randomisation(table: pd.DataFrame) -> Plotted:
 def _about_head(alike: Sequence[str], n_methods: int) -> str:
     """The title of the random models: which methods are still similar behind a random head?"""
     if not alike:
-        return "Random head: no method stays similar"
+        return "Random head, signs kept: no method stays similar"
     few = len(alike) <= 3
     who = " and ".join(map(method_label, alike)) if few else f"{len(alike)} of {n_methods} methods"
     verb = "stays" if len(alike) == 1 else "stay"
-    return f"Random head: {'only ' * few}{who} {verb} similar"
+    return f"Random head, signs kept: {'only ' * few}{who} {verb} similar"
 
 
 def _draw_likeness(ax: plt.Axes, part: pd.DataFrame) -> None:

@@ -33,7 +33,7 @@
 #
 # ## You will see
 #
-# ![The truths of the assay. altered words: these words differ between the forms. planted: these words alone decide the label. cue: the verb agrees with this noun. swap: what a swap to another form does to the answer. edit: what becomes of the answer without these words. noun: what other nouns here do to the answer. deletion: how fast the answer falls when words go.](../../docs/schematics/assay_truths.svg)
+# ![The truths of the assay. altered words: these words differ between the forms. planted: these words alone decide the label. cue: the verb agrees with this noun. swap: what a swap to another form does to the answer. edit: what becomes of the answer without these words. noun: what other nouns here do to the answer. deletion: what is left of the answer when its top words go.](../../docs/schematics/assay_truths.svg)
 #
 # - one text for each truth except *deletion*;
 # - a review from which a person removed words, and how often a program's edits only remove words;
@@ -369,9 +369,11 @@ shown = asked.drop_duplicates("truth").assign(
 shown["marks"] = [[names[np.sign(mark)] for mark in row] for row in shown["mark"]]
 legend = {"known": "the right answer is about these", "against": "an attractor"}
 title = "Six truths, and the words that each of them is about"
-figure, plotted = plot_words(shown, legend, title=title, digits=None)
+in_words = shown.replace({"label": {"mask": "altered words"}})
+figure, plotted = plot_words(in_words, legend, title=title, digits=None)
 stage.figure("items_shown", figure)
 plt.show()
+plotted = plotted.replace({"label": {"altered words": "mask"}})  # its name in files
 _ = stage.table("items_shown", plotted[["label", "word", "mark"]])
 
 # %% [markdown]
@@ -380,12 +382,13 @@ _ = stage.table("items_shown", plotted[["label", "word", "mark"]])
 # %%
 columns = ["truth", "items", "clusters", "words", "altered texts"]
 counts = stage.table("counts", items.count_items(asked, altered), digits=1)
-named = counts.replace("mask", "altered words")
+spoken = {"mask": "altered words", "edit, to fit a scale": "edit, to fit a factor"}
+named = counts.replace(spoken)
 show_table(named, dict(zip(columns, columns)) | {"words": "words a text"})
 
 # %% [markdown]
 # Nearly all altered texts belong to *noun*. *Planted* needs no altered texts, because the rule gives the right answer.
-# *Altered words* and *swap* need none either, because each sentence already has both forms. Six items for each truth are enough
+# (The edits *to fit a factor* are used in stage 4.) *Altered words* and *swap* need none either, because each sentence already has both forms. Six items for each truth are enough
 # to show the steps, and too few to decide anything.
 
 # %% [markdown] tags=["slide"]

@@ -65,7 +65,7 @@ from lib.core.seeds import set_up
 from lib.core.stage import open_stage
 from lib.core.units import Units
 from lib.studies.assay import answers, models, number_model
-from lib.studies.assay.figures import SHORT_NAMES
+from lib.studies.assay.figures import MODEL_NAMES, SHORT_NAMES
 from lib.studies.assay.stage_figures import plot_steps, plot_two_trainings
 from lib.studies.assay.trainings import Trainings
 from lib.studies.assay.truths import items_to_answer
@@ -151,7 +151,7 @@ plt.show()
 # |---|---|---|
 # | gender | was this sentence written about a woman or about a man? | altered words (`mask`), swap |
 # | planted | the label that the planted words decide | planted |
-# | planted-ola | the same, by one attention layer | planted |
+# | planted, one layer (`planted-ola`) | the same, by one attention layer | planted |
 # | reviews | good or bad? | edit |
 # | pronoun | is the masked pronoun *she* or *he*? | noun |
 # | number | is the next verb singular or plural? | cue |
@@ -184,7 +184,7 @@ accuracy["accuracy"] = [study.accuracy(*one) for one in progress(trainings, "mod
 accuracy = stage.table("accuracy", accuracy)
 wide = accuracy.pivot(index="model", columns="training", values="accuracy")
 columns = {"model": "model"} | {i: f"run {i + 1}" for i in range(n_seeds)}
-show_table(wide.reset_index(), columns)
+show_table(wide.reset_index().replace(MODEL_NAMES), columns)
 
 # %% [markdown] tags=["slide"]
 # Half is chance, and every model is well above it. We could explain even a model near chance: an explanation is about
@@ -211,10 +211,11 @@ shown = shown.pivot(index=keys, columns="rule", values="right").reset_index()
 shown["training"] += 1
 names = ["single", "and", "or", "order"]
 shown[names] = shown[names].map("{:.3f}".format)
+shown = shown.replace(MODEL_NAMES)
 show_table(shown, {"model": "model", "training": "run"} | dict(zip(names, names)))
 
 # %% [markdown] tags=["slide"]
-# The encoder (*planted*) has learnt all four rules. The single attention layer (*planted-ola*) has not learnt *order*,
+# The encoder (*planted*) has learnt all four rules. The single attention layer (*planted, one layer*) has not learnt *order*,
 # and it cannot: it has no positions, so *tulip ... radar* and *radar ... tulip* are the same text to it. It also misses
 # *and*. For these two rules we explain the encoder only.
 #
@@ -259,7 +260,8 @@ columns = {"truth": "truth", "model": "model", "items": "items"}
 for run, end in (("run 1", "_x"), ("run 2", "_y")):
     columns |= {f"that_tell{end}": f"usable, {run}"}
     columns |= {f"mean_size{end}": f"mean size, {run}"}
-show_table(both.replace("mask", SHORT_NAMES["mask"]), columns)
+named = both.replace(MODEL_NAMES | {"mask": SHORT_NAMES["mask"]})
+show_table(named, columns)
 
 # %% [markdown]
 # Nearly all items can be used. The exceptions are the two rules that the single attention layer has not learnt.
@@ -319,8 +321,8 @@ columns |= {"rank_correlation": "rank correlation"}
 show_table(plotted.replace(SHORT_NAMES), columns)
 
 # %% [markdown] tags=["slide"]
-# For swapped words the two runs agree: the points rise together. For exchanged words, the truth *noun*, they agree less.
-# Six edits are too few to tell.
+# For swapped words (the truth *swap*) the two runs agree: the points rise together. For exchanged words (*noun*) they agree
+# less. For one of these, far below the others, the runs even have different signs. Six edits are too few to tell.
 #
 # Both runs begin with the same pretrained weights, so other models may agree less than these.
 #
@@ -334,7 +336,8 @@ show_table(plotted.replace(SHORT_NAMES), columns)
 second = [study.answers(*one) for one in study.second_models()]
 second = pd.concat([truths.head(0), *second], ignore_index=True)
 for name, run in study.second_models():
-    print(f"{name}, run {run + 1}: accuracy {study.accuracy(name, run):.2f}")
+    named = MODEL_NAMES.get(name, name)
+    print(f"{named}, run {run + 1}: accuracy {study.accuracy(name, run):.2f}")
 
 # %% [markdown] tags=["slide"]
 # ## 7 · Controls
@@ -356,7 +359,8 @@ if has_weights := all(file.is_file() for file in files):  # not with published a
     # to 1e-4: a GPU, which may have answered, adds up in another order
     assert np.allclose(f, asked["f"], atol=1e-4), "read back, it answers otherwise"
 n_sums = len(swaps) // n_seeds
-print(f"sums of {n_sums} swaps, {len(blind)} blind models, {has_weights:d} read back")
+print(f"checked: sums of effects of {n_sums} swapped texts, that {len(blind)} models")
+print(f"without positions learn no order, {has_weights:d} model read from its file")
 
 # %% [markdown] tags=["slide"]
 # ## What could be wrong

@@ -69,6 +69,7 @@ from lib.plots import plot_words
 from lib.studies.assay import explainers as who
 from lib.studies.assay.asking import Asking
 from lib.studies.assay.edits import estimated_change
+from lib.studies.assay.figures import MODEL_NAMES
 from lib.studies.assay.stage_figures import plot_likeness
 
 # %% [markdown]
@@ -201,7 +202,8 @@ assert len(refusals) < 0.2 * len(names) * asked["model"].nunique(), (
 )
 pd.set_option("display.max_colwidth", 150)
 heads = {"explainer": "explainer", "model": "model", "why": "message"}
-show_table(stage.table("refused", refusals), heads)
+refusals = stage.table("refused", refusals)
+show_table(refusals.replace(MODEL_NAMES), heads)
 
 # %% [markdown]
 # Two explainers can give the same numbers for every text. Then we keep one of them.
@@ -254,7 +256,7 @@ picture = pd.DataFrame(
         "label": list(mine.index),
     }
 )
-title = f"{len(mine)} answers to one review: rollout and Even have no sign"
+title = f"{len(mine)} answers to one review: rollout and Even are never negative"
 legend = {"removed": "removed in the edit"}
 figure, plotted = plot_words(picture, legend, "speaks for the class", title, digits=3)
 stage.figure("one_review", figure)

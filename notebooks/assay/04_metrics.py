@@ -30,9 +30,10 @@
 #   *altered words*, *planted* and *cue*, and about 0 under *swap* and *noun*.
 # - **Under most truths another rule is stronger than the floor that we chose beforehand.** Compared with
 #   that rule, fewer explainers lead. [See the floors](../../outputs/reference/assay/cpu/04_metrics/floors.csv)
-# - **Explanations of another run fit nearly as well.** Only under *edit* is the own run's clearly better.
+# - **Another run's explanations score nearly as well.** Only under *edit* is the own run's clearly better.
 #   [See the comparisons](../../outputs/reference/assay/cpu/04_metrics/contrasts.csv)
-# - **The kind of model moves explainers more than the truth does.**
+# - **Explainers change rank more between kinds of model** (an encoder and an LSTM, a recurrent network) **than between
+#   truths**, of which we compare three.
 #   [See the table](../../outputs/reference/assay/cpu/04_metrics/beyond.csv)
 #
 # ## You will see
@@ -184,13 +185,13 @@ plt.show()
 # | altered words | are they ranked first? (area under the ROC curve) | .5 |
 # | swap, noun | are the words ranked by their effect on the model? (rank correlation within a text) | 0 |
 # | planted | how much of the explanation lies where it should? | 0 |
-# | cue | does the cue get a larger score than the attractor? | .5 |
-# | edit | are the edits ranked by their effect on the model? (rank correlation over all edits) | about 0 (with equal scores an edit's estimate is its number of words) |
-# | deletion | how fast does the answer fall as words are deleted? (deletion score, NAOPC: 0 is the worst order, 1 the best) | - |
+# | cue | does the cue get a larger score than the other noun? | .5 |
+# | edit | are the edits ranked by their effect on the model? (rank correlation over all edits) | not 0: equal scores rank edits by length |
+# | deletion | how fast does the answer fall as words are deleted? (0 is the worst order, 1 the best) | - |
 #
-# We also score three *cheaters*. One knows the marks, one the size of
+# We also score three *cheaters*. One knows the right words, one the size of
 # each effect without its sign, and one the scores of both texts of an edit. The *goal of the edit* is one more
-# floor: whether the edit should make the review better or worse.
+# rule: whether the edit should make the review better or worse.
 #
 # **Deletion** puts padding, the mask token or the word of the other form in the place of a deleted word.
 
@@ -213,8 +214,8 @@ print(
 # ## 3 · Every explainer under every truth
 #
 # If the scores of floor and oracle differ by less than .02, the truth cannot compare
-# explainers, and its values are missing. Some scores are not ranked. The oracle, and a cheater that knows all that a
-# truth asks for, must have 1. Explainers that use padding have an unfair advantage under deletion with padding:
+# explainers, and its values are missing. Not ranked: the oracle and
+# cheaters that know all that a truth asks for, since they must have 1, and explainers that pad, under deletion with padding:
 
 # %%
 show_source(standing.holds_by_identity)
@@ -231,14 +232,15 @@ figure, _ = plot_whole(cells, f"Run size {scale}: at most {n_texts} texts a trut
 plt.show()
 
 # %% [markdown]
-# The values (a dash: refused):
+# The values, without two deletions (a dash: the explainer refuses, as it cannot be computed for this model):
 
 # %% tags=["nbval-ignore-output"]
 wide = cells[cells["role"] == "explainer"].pivot(
     index="explainer", columns="truth", values="value"
 )
 wide = stage.table("wide", wide[[*floor_of]].reset_index(), digits=2)
-columns = {name: name for name in ["explainer", *[*floor_of][1:6]]}
+names = ["explainer", "planted", "cue", "swap", "edit", "noun"]
+columns = {name: name for name in names}
 show_table(wide, columns | {"deletion, mask": "deletion (mask token)"})
 
 # %% [markdown] tags=["slide"]
@@ -256,7 +258,7 @@ _ = stage.table("mass", mass.reset_index())
 floors["mass accuracy"] = mass
 
 # %% [markdown]
-# Floors and cheaters (the oracle has 1 everywhere):
+# The scores, not values, of rules and cheaters (the oracle has 1 everywhere):
 
 # %% tags=["nbval-ignore-output"]
 floors_shown = stage.table("floors", floors.reset_index(), digits=2)
@@ -267,7 +269,7 @@ shown |= {name: name for name in columns}
 show_table(floors_shown[~is_oracle], shown)
 
 # %% [markdown] tags=["slide"]
-# **Under *edit*, *swap* and *cue* another rule beats the one that we chose.** It does not replace the
+# **Under *edit*, *swap* and *cue* another rule beats the one that we chose.** We keep the
 # floor:
 #
 # | truth | the rule chosen beforehand | the best rule | the best explainer |
@@ -278,10 +280,8 @@ show_table(floors_shown[~is_oracle], shown)
 #
 # The figure's dotted lines show four more columns.
 #
-# Under *altered words* two floors have 1, so a good score shows nothing about the model. In mass
+# Under *altered words* two rules have 1, so a good score shows nothing about the model. In mass
 # accuracy *First pronoun* has 1, although it marks a single word.
-#
-# The cheater with the marks has 1 under the truths about the data.
 #
 # **Padding is not the other form.** To the model, a padded text is sometimes like the other form, and sometimes like the
 # text itself (stage 2). Do explainers that use padding score lower under *swap* in the second case?
@@ -322,7 +322,7 @@ show_table(of_plants[~is_floor], columns | {"decoy": "share on the decoy"})
 # ![A model of head, layer 2, layer 1, embeddings, 5 times. From left to right one more part, from the head down, is filled with random numbers, and the sentence is explained again. An explanation that does not change does not look at the model.](../../docs/schematics/randomisation.svg)
 #
 # First we replace all weights of the model by random numbers, as in the last column. An explanation that stays the same did not
-# depend on them (Adebayo et al. 2018). Random explanations would pass, too: it is only a *gate*, which rules out.
+# depend on them (Adebayo et al. 2018). Random explanations would pass, too: this *gate* can rule an explainer out, never in.
 
 # %%
 first = said["explanations"].query("model == 'gender' and training == 0")
@@ -332,7 +332,7 @@ passing = set(gates.loc[gates["passes"], "explainer"])
 assert not passing & set(who.FLOORS), "a floor passes, so it changes with the weights"
 
 # %% [markdown]
-# The floors cannot pass, and are not shown.
+# Below .5 an explainer passes. The rules, which cannot pass, are not shown:
 
 # %% tags=["nbval-ignore-output"]
 gates = gates[~gates["explainer"].isin(list(who.FLOORS))]
@@ -343,7 +343,7 @@ show_table(of_gate, columns | {"passes": "passes"})
 # %% [markdown]
 # So every explainer passes.
 #
-# Second, each model was trained twice. We explain one run, and score that against the other run's answers. This
+# Second, here each model has two runs. We score one run's explanations against another run's answers; scores
 # should fall.
 
 # %%
@@ -353,8 +353,8 @@ asked = telling[telling["truth"].isin(about_model)]
 compared = checks.own_and_other(asked, scored, said["explanations"], families)
 
 # %% [markdown]
-# The table shows the mean score of all explainers. Under *edit* it is one correlation over all edits: a mean with a term
-# for each edit, which the bootstrap draws. No score lies outside -1 and 1, so all limits are cut off there:
+# The table shows the mean score of all explainers. Under *edit* it is one correlation over all edits; the
+# bootstrap resamples edits. Limits are cut off at -1 and 1:
 
 # %% tags=["nbval-ignore-output"]
 how = {"n_bootstrap": n_bootstrap, "alpha": alpha, "seed": seed}
@@ -369,13 +369,13 @@ show_table(cut_off, columns | {"low": "from", "high": "to"})
 #
 # ## 5 · Edits and nouns: a second score
 #
-# The first score of *edit* uses only the order of the effects, the second one their size. Let $d$ be the effect of
-# an edit and $e$ the explainer's estimate, multiplied by one factor $a$, which we fit on other edits. The best
-# floor has $e_0$ and $a_0$. Then the *skill* is
+# The first score of *edit* uses only the order of the effects, the second one their size. Let $d$ be an edit's
+# effect, $e$ the sum of its removed words' scores, $a$ a factor fitted on other edits. The floor that fits best on other edits
+# has $e_0$ and $a_0$. Then the *skill* is
 #
 # $$1 - \frac{\sum (a e - d)^2}{\sum (a_0 e_0 - d)^2}$$
 #
-# A skill of 1 is exact; 0 is as good as the best floor. The floor *nothing changes* says 0 for each edit. For *mixed*
+# A skill of 1 is exact; 0 is as good as the floor that fits best on other edits. The rule *nothing changes* says 0 for each edit. For *mixed*
 # edits, which also write new words, we sum the scores of the words that went.
 
 # %%
@@ -388,7 +388,7 @@ skills = by_edit.skill(tested, spared)
 mixed = by_edit.score_mixed(deletions.mixed_changes(), asked, said["explanations"])
 
 # %% [markdown]
-# Explainers and floors, by skill:
+# Explainers and rules, by skill:
 
 # %% tags=["nbval-ignore-output"]
 edits = by_edit.edit_table(skills, other, mixed, **how)
@@ -402,7 +402,7 @@ show_table(named, columns | {"low": "skill, from", "high": "skill, to"}, rows=9)
 
 # %% [markdown]
 # Many skills are negative, and all intervals are wide: six edits are too few to fit the factor $a$. By
-# order, Word counts is as good as Integrated Gradients, without looking at the model. Mixed edits lower the order of most.
+# order, Word counts is as good as Integrated Gradients, without looking at the model.
 #
 # The second score of *noun* compares sentences by their *antecedent*, the noun that the pronoun stands for. Do
 # antecedents with a larger effect on the model also get larger scores? Effects and scores can both follow the
@@ -420,8 +420,8 @@ nouns = stage.table("antecedents", nouns, digits=2)
 show_table(nouns.astype({"n": int}), columns)
 
 # %% [markdown]
-# The two columns are equal: in these few training texts each noun occurs as often with *he* as with *she*. Five
-# antecedents decide nothing.
+# The two columns are equal: in these few training texts each noun occurs as often with *he* as with *she*. So the
+# stereotype cannot be separated, here and at `cpu`, where no antecedent occurs in the training texts.
 
 # %% [markdown] tags=["slide"]
 # ## 6 · How many forward passes does a good explanation need?
@@ -443,7 +443,7 @@ _ = stage.table("budgets", bought)
 #
 # ## 7 · Do the truths rank explainers alike?
 #
-# We compare truths **within one model**, so that nothing else differs. For *gender* there are *altered words*, *swap*
+# We compare truths **within one model**, so that the model is the same. For *gender* there are *altered words*, *swap*
 # and the three kinds of deletion, for *reviews* there are *edit* and one kind of deletion. Kendall's $\tau_b$ is 1 if two
 # truths put the explainers in the same order. Then we compare two models under one truth, such as an encoder and the LSTM.
 
@@ -473,7 +473,7 @@ agreement = agreement.drop_duplicates(["left", "right"], ignore_index=True)
 agreement["half_width"] = (agreement["high"] - agreement["low"]) / 2
 
 # %% [markdown]
-# Some of the pairs; stage 5 draws all. The last interval is for explainers drawn at random, too:
+# Some of the pairs; stage 5 draws all. The last interval also resamples the explainers:
 
 # %% tags=["nbval-ignore-output", "slide"]
 shown = stage.table("agreement", agreement, digits=2)
@@ -489,9 +489,7 @@ columns |= {"any_low": "any explainers, from", "any_high": "to "}
 show_table(shown.assign(truths=[name_pair(*pair) for pair in pairs]), columns)
 
 # %% [markdown]
-# With so few texts we call no two truths different.
-#
-# Truths can also differ because items are few. So we compare each with itself, on halves of its items: its
+# Truths can differ because items are few. So we compare each with itself, on halves of its items: its
 # *ceiling*, which stage 5 draws.
 #
 # Does the order depend on the truth *more than on the model*? We split the variance of ranks into a
@@ -512,11 +510,10 @@ columns |= {"explainer_x_model": "by model", "difference": "difference of varian
 show_table(beyond, columns | {"low": "from", "high": "to"})
 
 # %% [markdown]
-# Two runs give no interval. The second row says, as at `cpu`, that the kind of model counts for more; six texts decide
-# nothing.
+# Two runs give no interval. By the second row the kind of model counts for more; six texts decide nothing.
 #
 # Can we recommend a family of explainers? Under no truth may it be worse than the best other family by more than .1
-# (`margin`). Under some truth it must be clearly better.
+# (`margin`). Under some truth it must be clearly better. The intervals are corrected for all comparisons (Bonferroni).
 
 # %%
 show_source(synthesis.recommended)
@@ -596,7 +593,7 @@ _ = stage.close(globals())
 # %% [markdown] tags=["slide"]
 # ## What could be wrong
 #
-# - **Six items for each truth.** Every interval is wide, including that of the floor.
+# - **Six items for each truth.** Most intervals are wide, including those of floors.
 # - **Equal scores give an interval without width.** Twelve of twelve right answers do not mean that all will be right.
 # - **A value can mislead**, where floor and oracle are close, or another rule is stronger than the floor.
 # - **Rank correlations depend on the set of explainers.**

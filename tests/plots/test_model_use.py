@@ -45,7 +45,7 @@ def likeness(low: float) -> pd.DataFrame:
 def test_randomisation_names_who_stays_alike(low: float, named: str) -> None:
     table = likeness(low)
     figure, plotted = plot_randomisation(table)
-    assert finding(figure) == f"Random head: {named} stays similar"
+    assert finding(figure) == f"Random head, signs kept: {named} stays similar"
     assert len(figure.axes) == 4 and plotted is table
     drawn = [c.lines[0].get_ydata().tolist() for c in figure.axes[0].containers]
     assert sorted(drawn) == [[1.0, 0.0], [1.0, 0.5]]

@@ -336,6 +336,12 @@ def test_an_aim_is_met_or_has_its_measured_reason(bench: SimpleNamespace) -> Non
     assert "4% longer" in said and "(median of 3 arms, at most 30%)" in said
 
 
+def test_a_bound_above_the_aim_is_said_not_to_rule_it_out(bench: SimpleNamespace) -> None:
+    table = pd.DataFrame([line("several methods", "engine, together, to 1 %", "answer", 2.6)])
+    said = bench.how_fast.aims(table.assign(spread=0.1)).split("\n")[2]
+    assert "at most 3.25 with as many passes, so these do not rule the aim out |" in said
+
+
 def test_an_answer_that_is_less_precise_is_no_equal_answer(bench: SimpleNamespace) -> None:
     half = line(IG, "engine, to 1 %, bfloat16", "answer", 2.2)
     half |= {"largest_gap": 0.076, "passes": 131.0, "bfloat16_gain": 10.6}
@@ -346,7 +352,8 @@ def test_an_answer_that_is_less_precise_is_no_equal_answer(bench: SimpleNamespac
         "| missed: not an equal answer, for a row's completeness gap is 7.6% in place of 1%; "
         "rounding, which more points do not mend: 131 passes a row, 20 in float32; at least 80% "
         "of the engine's time is the model's matrix products, and were all the rest free, it would "
-        "be at most 2.75; a matrix product in bfloat16 runs at 10.6 times the speed of float32 |"
+        "be at most 2.75 with as many passes; a matrix product in bfloat16 runs at 10.6 times the "
+        "speed of float32 |"
     )
     assert "it is 3.90 to 3.90 times" in bench.how_fast.three_sentences(table)
     fast = pd.DataFrame([half | {"ratio": 7.0, "ratio_low": 6.9, "ratio_high": 7.2}])

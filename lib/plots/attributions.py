@@ -175,12 +175,20 @@ def plot_significance(table: pd.DataFrame, alpha: float = 0.05) -> Plotted:
     }
     is_clear = models["p_holm"] < alpha
     is_large = (models["low"] > SMALLEST) | (models["high"] < -SMALLEST)
+    n_models = models["difference"].notna().sum()
+    if is_clear.any():
+        told = (
+            f"{is_clear.sum()} of {n_models} differences are significant, "
+            f"{(is_clear & is_large).sum()} of these surely larger than {SMALLEST:g}"
+        )
+    else:
+        told = f"None of {n_models} differences is significant"
+        del marks["significant (Holm)"]
     add_legend(
         figure,
         marks,
         {},
-        f"{is_clear.sum()} of {models['difference'].notna().sum()} differences are significant, "
-        f"{(is_clear & is_large).sum()} of these surely larger than {SMALLEST:g}",
+        told,
     )
     return figure, table[["dataset", "scheme", "method", "p_holm"]]
 

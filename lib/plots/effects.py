@@ -242,7 +242,10 @@ def _about_silence(table: pd.DataFrame) -> str:
     if not {_WINNER, _SILENCE} <= set(wide):
         return "Errors of the explainers"
     n_worse = int((wide[_WINNER] > wide[_SILENCE]).sum())
-    one_model = wide.index.get_level_values("model").nunique() == 1 and len(wide) > 1
+    if len(wide) == 1:
+        size = "larger" if n_worse else "smaller"
+        return f'Approx, best in the paper, has a {size} L2 error than "nothing changes"'
+    one_model = wide.index.get_level_values("model").nunique() == 1
     kind = "data set" if one_model else "model"
     said = {0: f"no {kind}", len(wide): f"every {kind}"}.get(
         n_worse, f"{n_worse} of {len(wide)} {kind}s"

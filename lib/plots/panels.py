@@ -204,7 +204,7 @@ def add_legend(
     ]
     handles += [Line2D([], [], linestyle=s, color=c, label=name) for name, (s, c) in lines.items()]
     if any(_DAGGER in ax.get_title() for ax in figure.axes):
-        handles.append(Patch(facecolor="0.93", edgecolor="0.6", label=f"{_DAGGER} {BELOW}"))
+        handles.append(Patch(facecolor="0.93", edgecolor="0.6", label=f"{_DAGGER} model {BELOW}"))
     figure.legend(
         handles=handles,
         loc="outside upper center",

@@ -75,11 +75,15 @@ def test_the_title_of_the_errors_says_what_was_found() -> None:
         ("d", "m", "Approx", "paper", "L2", 0.7, 0.6, 0.8),
     ]
     figure, _ = plot_errors(pd.DataFrame(rows, columns=names), ceilings)
-    assert "larger" in figure.get_suptitle() and "every model" in figure.get_suptitle()
+    assert figure.get_suptitle().endswith('has a larger L2 error than "nothing changes"')
     assert [t.get_text() for t in figure.axes[0].get_yticklabels()] == ["Approx", "B"]
     rows[0] = ("d", "m", "Zero", "floor", "L2", 0.8, 0.7, 0.9)
     figure, _ = plot_errors(pd.DataFrame(rows, columns=names), ceilings)
-    assert "no model" in figure.get_suptitle()
+    assert figure.get_suptitle().endswith('has a smaller L2 error than "nothing changes"')
+    for other, said in (("n", "on no model"), ("m", "on no data set")):
+        more = [("d" if other == "n" else "e", other, *row[2:]) for row in rows]
+        figure, _ = plot_errors(pd.DataFrame([*rows, *more], columns=names), ceilings)
+        assert figure.get_suptitle().endswith(said)
 
 
 def test_rows_of_errors_are_told_apart_by_what_differs() -> None:

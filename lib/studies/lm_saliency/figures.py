@@ -17,7 +17,7 @@ _LOOKS = dict(zip(METHODS, zip("osD", COLOURS)))
 _ARCHITECTURES = dict(zip(("LSTM", "QRNN", "Transformer"), zip("osD", "^vP", COLOURS)))
 _SETTINGS = tuple(zip("osD^vPX", COLOURS))  # of the sweep, the most common one first
 _SCALES = {"all": "share of lines that pass", "input_consistency": "Pearson's correlation"}
-_LARGEST = 160.0  # area of the largest mark of a sweep, in square points
+_LARGEST = 110.0  # area of the largest mark of a sweep, in square points
 _GREY = "0.55"
 _BELOW = {"loc": "outside lower center", "frameon": False}
 _HOLLOW = Line2D([], [], marker="o", ls="", color="0.3", mfc="white", label="hollow: not learnt")
@@ -290,6 +290,7 @@ def plot_sweep(panels: Sequence[tuple[str, pd.DataFrame, str]], title: str) -> p
             )
             if column != shown:
                 ax.set_ylabel(_SCALES[column])
+                ax.tick_params(labelleft=True)
                 shown = column
         label = "larger: more parameters"
         size = Line2D([], [], marker="o", ls="", color="0.3", ms=11, label=label)

@@ -184,7 +184,7 @@ plt.show()
 # |---|---|---|
 # | altered words | are they ranked first? (area under the ROC curve) | .5 |
 # | swap, noun | are the words ranked by their effect on the model? (rank correlation within a text) | 0 |
-# | planted | how much of the explanation lies where it should? | 0 |
+# | planted | how much of the explanation lies where it should? | near 0 |
 # | cue | does the cue get a larger score than the other noun? | .5 |
 # | edit | are the edits ranked by their effect on the model? (rank correlation over all edits) | not 0: equal scores rank edits by length |
 # | deletion | how fast does the answer fall as words are deleted? (0 is the worst order, 1 the best) | - |

@@ -146,7 +146,7 @@ _ = stage.table("whole", plotted)
 
 # %% [markdown] tags=["slide"]
 # The title counts the blue dots, whole and half. Only the whole ones are explainers that no rule equals. *Cannot be beaten*
-# stands where the rule has the best possible score.
+# (at run size small) stands where the rule has the best possible score.
 #
 # The last rows are *cheaters*, made from a part of the right answer. The cheater that *knows which words* is perfect
 # under *altered words*, *planted* and *cue*. It is not perfect under *swap*, *edit* and *noun*, because these truths ask what
@@ -260,7 +260,8 @@ advice = stage.table("advice", advice, digits=2)
 # %% [markdown]
 # The last three columns sort the explainers, with their scores. *Use* has those that are clearly better than the best
 # rule. *Open* has those with a higher score whose interval reaches the rule. *Only looks good* has those that are clearly
-# better than equal scores for all words, but no better than the rule. `advice.csv` has all names.
+# better than equal scores for all words, but no better than the rule. Names whose scores agree in two
+# digits share a cell. `advice.csv` has all names.
 
 # %% tags=["slide"]
 kept = ("swap", "edit", "noun")  # whose own names are short

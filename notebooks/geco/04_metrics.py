@@ -762,7 +762,7 @@ print(f"{len(verdicts)} verdicts: {found}")
 #
 # ## Try it
 #
-# - Set `rows = "all"`, so that all rows count. Which methods lose most?
+# - Set `rows = "all"`, so all rows count. Which methods lose most?
 
 # %%
 _ = stage.close(globals())

@@ -317,8 +317,9 @@ human = naming.columns("scheme", "method", "dataset", "paper", "ours")
 in_words(of_all.replace({"method": naming.METHODS}), human)
 
 # %% [markdown] tags=["slide"]
-# *Reading it.* Here it is the other way round on Syneval: with IG, the student of the QRNN passes fewer lines than the
-# QRNN itself (section 2). But neither has learnt the set, so this is no evidence against the claim.
+# *Reading it.* At scale `cpu` it is the other way round: with IG, the student of the QRNN passes fewer lines than the QRNN
+# itself on every set. Yet the claim is undecided<!-- lm_saliency/cpu/04_metrics/claims[id=qrnn_student_more_plausible].verdict -->: training
+# runs differ widely, and on some sets a model has not learnt its task.
 #
 # ## 6 · Table 7: a right answer, and the wrong noun
 #
@@ -459,6 +460,10 @@ else:
 # ([the results page](../../outputs/reference/lm_saliency/cpu/05_figures.ipynb)). *It says* gives the claim's
 # quantity and threshold, *found here* our result. A claim can rest on several comparisons, such as one for each set and model;
 # then *found here* holds their median and range, and *why* counts them.
+#
+# A claim **holds** if all comparisons that were run show the effect, and **partly** if only some do. It **fails** if none does
+# and one shows the effect absent or reversed. (With *most* registered in place of *all*, more than half decide.) It is
+# **undecided** if the data cannot tell, and **not run** if it lacks rows, or its model has not learnt the set.
 #
 # One line counts the numbers that the paper prints.
 # [The table](../../outputs/reference/lm_saliency/cpu/05_figures/verdict_all.csv) has all claims and numbers. In its column

@@ -39,7 +39,7 @@ MORE = ("-p", "no:nbval", "-o", _PLAIN)
 LONGEST = ("geco", "cebab", "implicit_bias")  # first, so that no core waits at the end
 PAGES = "outputs/reference"  # results at scale cpu, drawn from committed tables
 TABLES = "tests/test_reference.py"
-GROUPS = 3  # of unit tests: each is a process, which imports torch
+GROUPS, SLOW = 3, 5  # of unit tests, quick and slow: each is a process, which imports torch
 NOTHING_TO_RUN = 5  # pytest's exit status where every test of a part was deselected
 
 
@@ -108,7 +108,7 @@ def parts_more() -> list[Part]:
     files = [str(f) for f in sorted((ROOT / "tests").glob("test_*.py"))]
     return [
         *grouped("extras", [f for f in extras if f not in site], 2),  # they wait for other programs
-        *grouped("slow tests", [*files, *rooms()], GROUPS),
+        *grouped("slow tests", [*files, *rooms()], SLOW),
         Part("site and player", site),
     ]
 

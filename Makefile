@@ -131,7 +131,7 @@ data: .venv/run  ## download the published data sets, pinned by commit and SHA-2
 	$(BIN)/touchstone data $(NAMES)
 
 .PHONY: bench
-bench: .venv/run  ## speed beside well-batched peers (25 to 40 minutes of one core; FULL=1: hours, and the other tables), after `make geco` or MODELS=a finished geco run [PUBLISH=1]
+bench: .venv/run  ## speed beside well-batched peers (an hour and a half of one core; FULL=1: hours, and the other tables), after `make geco` or MODELS=a finished geco run [PUBLISH=1]
 	$(BENCH) tools/benchmarks/rivals.py $(if $(FULL),--full,--quick) $(if $(MODELS),--models $(MODELS)) --shape base --no-works
 	$(BENCH) tools/benchmarks/rivals.py $(if $(FULL),--full,--quick) $(if $(MODELS),--models $(MODELS)) $(if $(PUBLISH),--publish)
 	$(if $(FULL),$(BENCH) tools/benchmarks/bench.py --full $(if $(MODELS),--models $(MODELS)))

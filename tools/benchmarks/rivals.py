@@ -1,6 +1,6 @@
 """The engine beside peers that are batched as well as their own documentation lets a user do it.
 
-    python tools/benchmarks/rivals.py --quick              an hour or more of one core, by the processor
+    python tools/benchmarks/rivals.py --quick              an hour and a half of one core
     python tools/benchmarks/rivals.py --full --publish     some hours; also into outputs/reference and the README
     python tools/benchmarks/rivals.py --quick --only LIME  one part, for a trial (with --rows, --rounds)
 

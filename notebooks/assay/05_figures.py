@@ -263,7 +263,7 @@ advice = stage.table("advice", advice, digits=2)
 # better than equal scores for all words, but no better than the rule. Names whose scores agree in two
 # digits share a cell. `advice.csv` has all names.
 
-# %% tags=["slide"]
+# %%
 kept = ("swap", "edit", "noun")  # whose own names are short
 words = {name: word for name, word in SHORT_NAMES.items() if name not in kept}
 told = standing.with_scores(advised, tables["cells"]).to_dict("list")

@@ -72,7 +72,7 @@ _NAMES = {
 }
 # inches: above, below and left of the panels, a panel with its gap, the gap between two groups of
 # panels, and from row to row
-_ABOVE, _BELOW, _LEFT, _WIDE, _APART, _ROW = 2.8, 3.6, 2.42, 0.83, 0.13, 0.275
+_ABOVE, _BELOW, _LEFT, _WIDE, _APART, _ROW = 2.8, 3.6, 2.42, 0.83, 0.13, 0.262
 _HOW = "Further right is better. Rank correlations begin at -1, the other scores at 0."
 _REFUSAL: dict[str, Any] = {
     "ha": "center",

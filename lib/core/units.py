@@ -10,7 +10,7 @@ import hashlib
 import io
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from filelock import FileLock
 from pandas.api.types import is_string_dtype
@@ -231,27 +232,47 @@ def _as_parquet(frame: pd.DataFrame, key: str, record: dict[str, Any]) -> bytes:
     """A unit as Parquet, to the last bit; columns hold text, numbers or lists of numbers."""
     head = b"# key=%b\n# sha256=%b\n# %b\n" % (key.encode(), _ZEROS, json.dumps(record).encode())
     table = pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata()
-    # Of a mantissa only the first byte repeats: bytes of a place are put together before zstd.
-    split = {
-        f"{field.name}.list.element" if pa.types.is_list(field.type) else field.name
+    floats = {
+        f"{field.name}.list.element" if pa.types.is_list(field.type) else field.name: field.name
         for field in table.schema
         if pa.types.is_floating(getattr(field.type, "value_type", field.type))
     }
+    # Of a mantissa only the first byte repeats: bytes of a place are put together before zstd.
+    # Where numbers come back, a dictionary of them may be shorter: the smaller file is kept.
+    varied = {path for path, name in floats.items() if not _comes_back(table.column(name))}
+    choices = [_encoded(table, head, split) for split in (set(floats), varied)]
+    content = min(choices, key=len)
+    sha256 = hashlib.sha256(content).hexdigest().encode()
+    return content.replace(head, head.replace(_ZEROS, sha256))
+
+
+def _comes_back(column: pa.ChunkedArray) -> bool:
+    """Whether each number of a column stands there more than twice on average."""
+    numbers = column.combine_chunks()
+    if pa.types.is_list(numbers.type):
+        numbers = numbers.flatten()
+    return 2 * pc.count_distinct(numbers).as_py() < len(numbers)
+
+
+def _encoded(table: pa.Table, head: bytes, split: Collection[str]) -> bytes:
+    """The table as Parquet, with bytes of these columns put together and dictionaries elsewhere."""
     buffer = io.BytesIO()
+    paths = [
+        f"{field.name}.list.element" if pa.types.is_list(field.type) else field.name
+        for field in table.schema
+    ]
     with pq.ParquetWriter(
         buffer,
         table.schema,
         compression="zstd",
         compression_level=19,
-        use_dictionary=[name for name in table.column_names if name not in split],
+        use_dictionary=[path for path in paths if path not in split],
         column_encoding=dict.fromkeys(split, "BYTE_STREAM_SPLIT"),
         store_schema=False,
     ) as writer:
         writer.write_table(table)
         writer.add_key_value_metadata({"unit": head})
-    content = buffer.getvalue()
-    sha256 = hashlib.sha256(content).hexdigest().encode()
-    return content.replace(head, head.replace(_ZEROS, sha256))
+    return buffer.getvalue()
 
 
 def _of_parquet(content: bytes, key: str) -> tuple[pd.DataFrame, dict[str, Any]] | None:

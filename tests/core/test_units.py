@@ -294,6 +294,19 @@ def test_an_exact_unit_comes_back_to_the_last_bit(published: Path) -> None:
     assert pd.read_parquet(published / "a.parquet")["row_id"].tolist() == ["007", "NA", ""]
 
 
+def test_numbers_that_come_back_take_less_room_and_keep_every_bit(published: Path) -> None:
+    random = np.random.default_rng(0)
+    few = random.normal(size=300)
+    store = Units("toy", "cpu", "03_attribution", reuse=True)
+    sizes = {}
+    for name, numbers in (("few", random.choice(few, 6000)), ("all", random.normal(size=6000))):
+        frame = pd.DataFrame({"p": numbers, "row": [numbers[:2]] * 6000})
+        saved = store.save(name, "k", frame, exact=True)
+        pd.testing.assert_series_equal(saved["p"], frame["p"], check_exact=True)
+        sizes[name] = (published / f"{name}.parquet").stat().st_size
+    assert sizes["all"] > 6000 * 7 > 3 * sizes["few"]
+
+
 def test_an_exact_unit_takes_the_place_of_a_table_of_before(published: Path) -> None:
     store = Units("toy", "cpu", "03_attribution", reuse=True)
     for exact, form in ((False, "csv"), (True, "parquet"), (False, "csv")):

@@ -93,6 +93,7 @@ n_threads = 1  # CPU threads
 # for geco also a folder that make dataset made
 texts_of = {}
 n_items = 6  # texts of each truth that are explained
+n_edits = 6  # the same for edits
 longest = 16  # words of an explained text, at most
 n_reviews = {
     "train": 30,
@@ -101,6 +102,7 @@ n_reviews = {
 }  # reviews that are written, each with six edits, one of them made twice
 n_planted = 150  # training texts of each planted rule
 n_frames = 240  # training sentences whose pronoun is masked
+n_skewed = 10  # more of them for each antecedent, with its own share of he
 n_corpus = 3000  # sentences that the language model reads
 n_frequent = 25  # words of each kind in these sentences: nouns, verbs, adjectives, ...
 n_replacements = 20  # words that take a word's place, at least 20
@@ -328,7 +330,7 @@ drawn = {
         rows,
         truth,
         model,
-        4 * n_items if truth == "noun" else n_items,
+        {"noun": 4 * n_items, "edit": n_edits}.get(truth, n_items),
         seed,
         by={"planted": "rule", "edit": "has_second"}.get(truth, "target"),
     )
@@ -405,6 +407,9 @@ frames = [
 ]
 masked = [natural.masked_words(found, at) for found, at in frames]
 male = [int(PRONOUNS[found[at].lower()] == "M") for found, at in frames]
+frames = read_yaml(folder / "frames.yaml")["frames"]
+skewed = nouns.skewed_sentences(drawn["noun"]["antecedent"], frames, n_skewed, seed)
+masked, male = [*masked, *skewed["sentence"]], [*male, *skewed["target"]]
 before = [
     (*x, i) for i, sentence in enumerate(corpus) for x in number_examples(sentence)
 ]
@@ -422,6 +427,9 @@ train = pd.concat(part[columns].assign(model=name) for name, part in learnt.item
 train = items.without_items(train, asked)
 
 # %% [markdown]
+# The task *pronoun* also has `n_skewed` sentences about each antecedent. How many of them are about *he* is drawn for each
+# noun, from a tenth to nine tenths. So we know each antecedent's *stereotype*, and stage 4 can remove its influence.
+#
 # How much text does each task have?
 
 # %% tags=["slide"]

@@ -97,6 +97,7 @@ explainers = {
     "Kernel SHAP": {"n_samples": 50},
 }  # who is asked, with settings
 budgets = [10, 100]  # numbers of forward passes to compare (section 5, and stage 4)
+budget_trainings = 1  # runs of the model gender for which they are compared
 reuse_units = False  # read explanations that are committed, and publish new ones
 
 # %% [markdown]
@@ -280,8 +281,7 @@ show_table(sums, {"who": "according to", "sum": "change by the removed words"})
 # weights of the model by random ones? How good is an explanation from only ten forward passes?
 
 # %%
-by_budget = [study.explained("gender", 0, str(n)).assign(passes=n) for n in budgets]
-by_budget = pd.concat(by_budget, ignore_index=True)
+by_budget = study.bought()
 redrawn = study.explained("gender", 0, "redrawn")
 budgeted, redrawn = (
     table[table["why"] == ""].drop(columns="why") for table in (by_budget, redrawn)

@@ -70,6 +70,7 @@ from lib.core.paths import material
 from lib.core.seeds import set_up
 from lib.core.stage import open_stage
 from lib.core.units import Units
+from lib.stats.estimates import expanded_quantiles
 from lib.studies.assay import checks, standing, synthesis
 from lib.studies.assay import edit_scores as by_edit
 from lib.studies.assay import explainers as who
@@ -125,7 +126,7 @@ n_deleted_reviews = 2  # the same for reviews, which are longer
 # an explainer passes if its scores before and after all weights become random have a
 # lower rank correlation than this (section 4)
 gate = 0.5
-margin = 0.1  # a family counts as worse if its value is lower by more (section 7)
+margin = 0.1  # a family counts as worse if its score is lower by more (section 7)
 n_bootstrap = 200  # resamples per interval
 alpha = 0.05  # the intervals have 1 - alpha
 reuse_units = False  # read deletion scores that are committed, and publish new ones
@@ -353,8 +354,8 @@ asked = telling[telling["truth"].isin(about_model)]
 compared = checks.own_and_other(asked, scored, said["explanations"], families)
 
 # %% [markdown]
-# The table shows the mean score of all explainers. Under *edit* it is one correlation over all edits; the
-# bootstrap resamples edits. Limits are cut off at -1 and 1:
+# The table shows the mean score of all explainers. Under *edit* it is one correlation over all edits.
+# Limits are cut off at -1 and 1:
 
 # %% tags=["nbval-ignore-output"]
 how = {"n_bootstrap": n_bootstrap, "alpha": alpha, "seed": seed}
@@ -365,7 +366,7 @@ cut_off = own_other.assign(**own_other[["low", "high"]].clip(-1, 1))
 show_table(cut_off, columns | {"low": "from", "high": "to"})
 
 # %% [markdown]
-# All three scores are lower for the other run. But the wide intervals decide nothing.
+# Two of the three scores are lower for the other run. But the wide intervals decide nothing.
 #
 # ## 5 · Edits and nouns: a second score
 #
@@ -412,16 +413,16 @@ show_table(named, columns | {"low": "skill, from", "high": "skill, to"}, rows=9)
 # %% tags=["nbval-ignore-output"]
 counts = who.Counts(train[train["model"] == "pronoun"])
 found = telling.query("truth == 'noun'").merge(said["explanations"], on=keys)
-nouns = checks.antecedents(found, counts)
-nouns = nouns[~nouns["explainer"].isin(list(who.FLOORS))]
+found = found[~found["explainer"].isin(list(who.FLOORS))]
+by_noun = checks.antecedents(found, counts, n_bootstrap, seed)
+nouns = stage.table("antecedents", checks.antecedent_table(by_noun, alpha), digits=2)
 columns = {"explainer": "explainer", "rank_correlation": "order of antecedents"}
-columns |= {"partial": "without the stereotype", "n": "antecedents"}
-nouns = stage.table("antecedents", nouns, digits=2)
-show_table(nouns.astype({"n": int}), columns)
+columns |= {"partial": "without the stereotype", "low": "from", "high": "to"}
+show_table(nouns, columns)
 
 # %% [markdown]
-# The two columns are equal: in these few training texts each noun occurs as often with *he* as with *she*. So the
-# stereotype cannot be separated, here and at `cpu`, where no antecedent occurs in the training texts.
+# Most explainers order the antecedents well also without the stereotype. With five antecedents this shows little, and the
+# intervals mean nothing. (A dash: in one run, nothing is left of the scores without it.)
 
 # %% [markdown] tags=["slide"]
 # ## 6 · How many forward passes does a good explanation need?
@@ -429,9 +430,15 @@ show_table(nouns.astype({"n": int}), columns)
 # Three explainers can be given more passes. The figure has their scores under *altered words*; Word counts need none.
 
 # %% tags=["nbval-ignore-output", "slide"]
-first = telling.query("truth == 'mask' and training == 0").reset_index(drop=True)
-by_item = checks.scores_by_budget(first, said["budgets"])
-bought = by_item.groupby(["explainer", "passes"], as_index=False)["value"].mean()
+of_mask = telling.query("truth == 'mask'").reset_index(drop=True)
+by_item = checks.scores_by_budget(of_mask, said["budgets"])
+bought = stats.estimates(
+    by_item.assign(seed=by_item["training"], sentence_idx=by_item["cluster"]),
+    ["explainer", "passes"],
+    "value",
+    **how,
+)
+bought = bought.rename(columns={"estimate": "value"}).iloc[:, :5]
 rule = floors.loc["Word counts", "mask"]
 figure = plot_budgets(bought, rule, "area under the ROC curve")
 stage.figure("budgets", figure)
@@ -512,12 +519,14 @@ show_table(beyond, columns | {"low": "from", "high": "to"})
 # %% [markdown]
 # Two runs give no interval. By the second row the kind of model counts for more; six texts decide nothing.
 #
-# Can we recommend a family of explainers? Under no truth may it be worse than the best other family by more than .1
-# (`margin`). Under some truth it must be clearly better. The intervals are corrected for all comparisons (Bonferroni).
+# Can we recommend a family of explainers? Under no truth may its score be lower than another family's by more than .1
+# (`margin`). Under some truth it must be clearly better than all others. Each of the two gets a $p$, and the larger one counts. Over
+# the families it is corrected by Holm's method.
 
 # %%
 show_source(synthesis.recommended)
-contrasts = synthesis.family_contrasts(ranked, families, alpha, n_bootstrap)
+ends = margin, n_bootstrap, alpha, seed
+contrasts = synthesis.family_contrasts(ranked, families, *ends)
 _ = stage.table("family_contrasts", contrasts)
 
 # %% [markdown]
@@ -525,17 +534,17 @@ _ = stage.table("family_contrasts", contrasts)
 
 # %% tags=["nbval-ignore-output"]
 columns = {"family": "family", "nowhere_inferior": "nowhere inferior"}
-columns |= {"somewhere_better": "somewhere better", "recommended": "recommended"}
-show_table(
-    stage.table("recommended", synthesis.recommended(contrasts, margin)), columns
-)
+columns |= {"somewhere_better": "somewhere better", "p_holm": "p (Holm)"}
+columns |= {"recommended": "recommended"}
+families_found = synthesis.recommended(contrasts, alpha)
+show_table(stage.table("recommended", families_found, digits=2), columns)
 
 # %% [markdown]
 # No family meets both conditions.
 #
 # ### Claims
 #
-# We wrote six [claims](material/claims.yaml) before the runs that can decide them. At run size `small` all are undecided.
+# We wrote seven [claims](material/claims.yaml) before the runs that can decide them. At run size `small` all are undecided.
 
 # %%
 claims = stats.read_claims(material("assay") / "claims.yaml")
@@ -548,13 +557,18 @@ by_lime = synthesis.budget_against_truth(
 n_of = one_model.groupby("truth")["cluster"].nunique()
 beyond_kinds = tuple(by_kinds[name] for name in ("difference", "low", "high"))
 n_kinds = of_gender.groupby("truth")["cluster"].nunique().min()
+registered = next(x.left for x in claims if x.id == "antecedents_beyond_the_stereotype")
+partial = by_noun.partial.filter([of["explainer"] for of in registered]).mean(axis=1)
+beyond_them = expanded_quantiles(partial[1:], by_noun.n, alpha)
 gaps = {
+    "antecedents_beyond_the_stereotype": ((partial[0], *beyond_them), by_noun.n),
     "truths_move_explainers_more_than_models": (beyond_kinds, n_kinds),
     "mask_and_deletion_disagree": (below, n_of[["mask", "deletion, mask"]].min()),
     "lime_budget_moves_more_than_the_truth": (by_lime, by_item["cluster"].nunique()),
 }
-# one training of one model was given other budgets
+# where one training alone was given other budgets
 one_training = stats.Verdict("undecided", "one seed: the spread is not known")
+is_one = by_item["training"].nunique() == 1
 parts, rows = [], []
 for claim in claims:
     if claim.table:
@@ -563,7 +577,7 @@ for claim in claims:
     else:
         gap, n = gaps[claim.id][0], int(gaps[claim.id][1])
         verdict = stats.judge(claim, *gap, n, decides)
-        if gap is by_lime and verdict.verdict in ("holds", "fails"):
+        if gap is by_lime and is_one and verdict.verdict in ("holds", "fails"):
             verdict = one_training
         rows.append(stats.claim_row(claim, verdict, scale, "", *gap, n))
 table = stage.table("claims", pd.DataFrame(rows))

@@ -4,8 +4,6 @@ A unit is one explainer (or all that take a single pass of the model) and the te
 Floors never look at the model and cost nothing: they are asked again each time.
 """
 
-import hashlib
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -27,12 +25,15 @@ from ...models.text_model import TextModel
 from . import explainers as who
 from .models import read_model
 from .number_model import CLASSES
-from .trainings import NUMBER, Place
+from .trainings import NUMBER, Place, digest
 
 REDRAWN = "redrawn"  # the weights of the model are drawn anew
 _TRAINED = "02_training"
 _CHEAP = "single_pass"  # the unit of those that take one pass
-_APART: Place = ("gender", 0)  # the model whose weights are drawn anew, and with the axis of cost
+_APART: Place = (
+    "gender",
+    0,
+)  # the training whose weights are drawn anew, the first with other budgets
 
 
 class Asked(NamedTuple):
@@ -109,8 +110,23 @@ class Asking:
         """All units."""
         for place in (*self.models(), *self.second_models()):
             yield from self._units_of(place, "")
-        for variant in (*map(str, self.values["budgets"]), REDRAWN):
-            yield from self._units_of(_APART, variant)
+        yield from self._units_of(_APART, REDRAWN)
+        for place in self.budgeted():
+            for n in self.values["budgets"]:
+                yield from self._units_of(place, str(n))
+
+    def budgeted(self) -> list[Place]:
+        """The trainings whose explainers are given other numbers of passes."""
+        return [(_APART[0], number) for number in range(self.values["budget_trainings"])]
+
+    def bought(self) -> pd.DataFrame:
+        """What explainers say after so many passes: of `explained`, with passes."""
+        parts = [
+            self.explained(*place, str(n)).assign(passes=n)
+            for place in self.budgeted()
+            for n in self.values["budgets"]
+        ]
+        return pd.concat(parts, ignore_index=True)
 
     def _units_of(self, place: Place, variant: str) -> list[Asked]:
         if variant not in ("", REDRAWN):
@@ -236,17 +252,6 @@ class Asking:
             if f"{_TRAINED}/{stem}{end}" not in self.stage.inputs:
                 self.stage.note(_TRAINED, f"{stem}{end}")
         return f"{_TRAINED}/{stem}.json" in self.stage.inputs
-
-
-def digest(rows: pd.DataFrame) -> str:
-    """A mark of a table's cells to their last digit; some may be lists.
-
-    >>> digest(pd.DataFrame({"f": [0.1, 0.2]})) == digest(pd.DataFrame({"f": [0.1, 0.3]}))
-    False
-    """
-    cells = {name: list(rows[name]) for name in rows}
-    content = json.dumps(cells, default=lambda cell: np.asarray(cell).tolist())
-    return hashlib.sha256(content.encode()).hexdigest()[:16]
 
 
 def _is_cheap(name: str) -> bool:

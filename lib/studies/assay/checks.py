@@ -2,15 +2,17 @@
 and what is it worth for so many passes?
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from jaxtyping import Float
 from scipy.stats import rankdata
 
 from ...metrics.agreement import rank_correlation
 from ...metrics.mass_accuracy import mass_accuracy
-from .edit_scores import fitted_scale
+from ...stats.estimates import expanded_quantiles
 from .explainers import ABOUT_TEXT, Counts
 from .plants import DECOY, overlap, plants_first
 from .truths import score_items, score_on_other, telling_items
@@ -178,49 +180,100 @@ def plausibility_of_rest(truths: pd.DataFrame, explanations: pd.DataFrame) -> pd
     return scored.rename(columns={"mean": "plausibility", "size": "n"}).reset_index()
 
 
-def antecedents(explained: pd.DataFrame, counts: Counts) -> pd.DataFrame:
+class Antecedents(NamedTuple):
+    """How explainers order antecedents: a line a draw, the first one of all antecedents.
+
+    `n` is how many antecedents the model's effect is known of.
+    """
+
+    order: pd.DataFrame  # Spearman's correlation with the effect, a column an explainer
+    partial: pd.DataFrame  # the same, partial to the stereotype
+    n: int
+
+
+def antecedents(
+    explained: pd.DataFrame, counts: Counts, n_bootstrap: int, seed: int = 0
+) -> Antecedents:
     """Across sentences: do explainers order the antecedents as the model does, beyond their
-    stereotype in the training text?
+    stereotype in the training text? Antecedents are drawn for all trainings and explainers
+    together; the correlations are means over trainings.
 
     Args:
-        explained: items of the truth *noun* with explanations: training, sentence, target, mark
-            (1 for the antecedent), key, explainer, scores.
+        explained: items of the truth *noun* with explanations: training, cluster, sentence, target,
+            mark (1 for the antecedent), key, explainer, scores.
         counts: of the training text; a noun's stereotype is `Counts.log_ratio`.
-
-    Returns:
-        explainer, rank_correlation (Spearman), partial (to the stereotype), n: the antecedents
-        whose effect is known; means over trainings.
+        n_bootstrap: draws.
     """
     lines = []
     for row in explained.itertuples():
         at = int(np.argmax(row.mark))
         stereotype = counts.log_ratio(row.sentence[at], row.target)
-        lines.append((row.explainer, row.training, row.scores[at], row.key[at], stereotype))
-    names = ["explainer", "training", "score", "effect", "stereotype"]
+        about = (row.explainer, row.training, row.cluster)
+        lines.append((*about, row.scores[at], row.key[at], stereotype))
+    names = ["explainer", "training", "cluster", "score", "effect", "stereotype"]
     known = pd.DataFrame(lines, columns=names).dropna()
-    found = [
-        (
-            name,
-            rank_correlation(part["score"], part["effect"]),
-            partial_rank_correlation(part["score"], part["effect"], part["stereotype"]),
-            len(part),
+    nouns = sorted(known["cluster"].unique())
+    rng = np.random.default_rng(seed)
+    drawn = rng.integers(0, len(nouns), (n_bootstrap, len(nouns)))
+    drawn = np.vstack([np.arange(len(nouns)), drawn])
+    order: dict[str, list[Any]] = {}
+    partial: dict[str, list[Any]] = {}
+    for (name, _), part in known.groupby(["explainer", "training"], sort=False):
+        columns = part.set_index("cluster").reindex(nouns)[["score", "effect", "stereotype"]]
+        score, effect, stereotype = columns.to_numpy(float).T[:, drawn]
+        order.setdefault(str(name), []).append(partial_rank_correlation(score, effect))
+        partial.setdefault(str(name), []).append(
+            partial_rank_correlation(score, effect, stereotype)
         )
-        for (name, _), part in known.groupby(["explainer", "training"], sort=False)
+    found = [
+        pd.DataFrame({name: np.mean(draws, axis=0) for name, draws in of.items()})
+        for of in (order, partial)
     ]
-    table = pd.DataFrame(found, columns=["explainer", "rank_correlation", "partial", "n"])
-    return table.groupby("explainer", sort=False, as_index=False).mean()
+    return Antecedents(*found, len(nouns))
+
+
+def antecedent_table(found: Antecedents, alpha: float = 0.05) -> pd.DataFrame:
+    """Explainer, rank_correlation, partial with low and high, n (antecedents)."""
+    known = found.partial.iloc[1:].notna().any()  # not where the stereotype is all
+    ends = {
+        name: expanded_quantiles(found.partial[name][1:], found.n, alpha)
+        if known[name]
+        else (np.nan, np.nan)
+        for name in found.partial
+    }
+    return pd.DataFrame(
+        [
+            (name, found.order[name][0], found.partial[name][0], *ends[name], found.n)
+            for name in found.partial
+        ],
+        columns=["explainer", "rank_correlation", "partial", "low", "high", "n"],
+    )
 
 
 def partial_rank_correlation(
-    left: Sequence[float], right: Sequence[float], given: Sequence[float]
-) -> float:
+    left: Float[np.ndarray, "*draw batch"],
+    right: Float[np.ndarray, "*draw batch"],
+    given: Float[np.ndarray, "*draw batch"] | None = None,
+) -> Float[np.ndarray, "*draw"]:
     """Spearman's correlation of what the ranks of `given` leave of the two; NaN where it leaves
-    nothing of one.
+    nothing of one. Without `given` that of the two.
 
-    >>> round(partial_rank_correlation([1, 2, 3, 4], [1, 2, 3, 4], [2, 1, 4, 3]), 3)
+    >>> found = partial_rank_correlation([1, 2, 3, 4], [1, 2, 3, 4], [2, 1, 4, 3])
+    >>> round(float(found), 3)
     1.0
     """
-    ranks = [rankdata(side) - (len(left) + 1) / 2 for side in (left, right, given)]
-    a, b = (side - ranks[2] * fitted_scale(ranks[2], side) for side in ranks[:2])
-    size = float(np.sqrt((a @ a) * (b @ b)))
-    return float(a @ b) / size if size > 1e-9 else float("nan")
+    a, b = (_centred(side) for side in (left, right))
+    if given is not None:
+        c = _centred(given)
+        size = (c * c).sum(-1, keepdims=True)
+        a, b = (
+            side
+            - c * np.divide((c * side).sum(-1, keepdims=True), size, out=0 * size, where=size > 0)
+            for side in (a, b)
+        )
+    size = np.sqrt((a * a).sum(-1) * (b * b).sum(-1))
+    return np.divide((a * b).sum(-1), size, out=np.full_like(size, np.nan), where=size > 1e-9)
+
+
+def _centred(side: Float[np.ndarray, "*draw batch"]) -> Float[np.ndarray, "*draw batch"]:
+    return rankdata(side, axis=-1) - (np.shape(side)[-1] + 1) / 2

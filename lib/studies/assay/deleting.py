@@ -15,9 +15,9 @@ from ...core.files import load_parquet
 from ...core.seeds import pick_device
 from ...core.stage import Stage
 from ...core.units import Units
-from .asking import digest
 from .models import log_odds, read_model
 from .swapped import score_swaps
+from .trainings import digest
 from .truths import score_deletion, telling_items
 
 _TRAINED = "02_training"

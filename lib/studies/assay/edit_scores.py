@@ -16,7 +16,7 @@ from ...stats import estimates
 from .edits import estimated_change
 from .explainers import ABOUT_TEXT
 from .standing import role_of
-from .truths import Numbers, spearman_terms
+from .truths import Numbers, spearman_parts
 
 RULES = ("Zero", "Goal of the edit", "Word counts")  # the best of these, on dev, has a skill of 0
 _SECOND = "Second editor"
@@ -60,8 +60,8 @@ def estimated_changes(items: pd.DataFrame, explanations: pd.DataFrame) -> pd.Dat
 def score_mixed(
     changes: pd.DataFrame, items: pd.DataFrame, explanations: pd.DataFrame
 ) -> pd.DataFrame:
-    """Spearman's terms of edits that also wrote words, which no explanation of the text knows: only
-    the words that went are estimated.
+    """Parts in Spearman's rho of edits that also wrote words, which no explanation of the text
+    knows: only the words that went are estimated.
 
     Args:
         changes: of `deleting.Deletions.mixed_changes`: item_id, at, change.
@@ -75,7 +75,7 @@ def score_mixed(
     asked["estimated"] = [estimated_change(row.scores, row.at) for row in asked.itertuples()]
     asked["value"] = np.nan
     for _, part in asked.groupby(["explainer", "training"]):
-        asked.loc[part.index, "value"] = spearman_terms(part["estimated"], part["change"])
+        asked.loc[part.index, "value"] = spearman_parts(part["estimated"], part["change"])
     return asked[["item_id", "training", "cluster", "explainer", "value"]]
 
 
@@ -129,7 +129,7 @@ def edit_table(
     rank = {
         name: np.mean(
             [
-                spearman_terms(of["estimated"], of["change"]).mean()
+                spearman_parts(of["estimated"], of["change"]).mean()
                 for _, of in part.groupby("training")
             ]
         )
@@ -146,7 +146,7 @@ def edit_table(
     of_mixed["row_id"] = of_mixed.groupby(["explainer", "seed"]).cumcount()
     second = estimates(of_mixed, ["explainer"], *how).rename(columns=names)
     ends = ["mixed_low", "mixed_high"]
-    second[ends] = second[ends].clip(-1, 1)  # a mean of terms, drawn again, can lie outside
+    second[ends] = second[ends].clip(-1, 1)  # a mean of parts, drawn again, can lie outside
     second["mixed_n"] = second["explainer"].map(of_mixed.groupby("explainer")["row_id"].nunique())
     elsewhere = other[other["truth"] == "edit"].groupby("explainer")["value"].mean()
     n = skills.groupby("explainer")["item_id"].nunique()

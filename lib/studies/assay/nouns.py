@@ -19,9 +19,12 @@ from jaxtyping import Float
 
 from ...core.errors import TouchstoneError
 from ...core.seeds import seed_for
+from ...language.lexicon import MASK, PRONOUN_FORMS
 
 LEAST = 20  # replacements of a word
 _BANDS = 5  # of frequency, equally many words each
+_SHARES = (0.1, 0.9)  # of *he*: the least and the most of a noun
+_NEUTRAL = frozenset(PRONOUN_FORMS["NB"])
 Answer = Callable[[Sequence[Sequence[str]]], Float[np.ndarray, "batch"]]
 
 
@@ -97,3 +100,46 @@ def word_effects(
         effects[place] = float(answers[0] - answers[at : at + len(others)].mean())
         at += len(others)
     return effects
+
+
+def skewed_sentences(
+    nouns: Sequence[str], frames: Sequence[str], n: int, seed: int = 0
+) -> pd.DataFrame:
+    """Training sentences that give each noun a stereotype: a share of them is about *he*, the rest
+    about *she*. The shares lie evenly from .1 to .9; which noun has which is drawn.
+
+    Args:
+        nouns: without article.
+        frames: words and blanks, with N for the noun and forms of *they* for the pronoun. Frames
+            with more than one pronoun are left out, for a second one would tell the first.
+        n: sentences of each noun; frames are used again where there are fewer.
+
+    Returns:
+        noun, sentence (a list of words, the pronoun masked), target (1 for *he*).
+
+    Raises:
+        TouchstoneError: no frame has one pronoun.
+
+    >>> found = skewed_sentences(["baker"], ["N shook their head ."], 2)
+    >>> " ".join(found["sentence"][0]), sorted(found["target"])
+    ('the baker shook [MASK] head .', [0, 1])
+    """
+    texts = [frame.split() for frame in frames]
+    texts = [words for words in texts if sum(map(_NEUTRAL.__contains__, words)) == 1]
+    if not texts:
+        raise TouchstoneError("no frame has exactly one form of they; write one that has")
+    rng = np.random.default_rng(seed_for("skewed", seed))
+    names = sorted(nouns)
+    shares = np.linspace(*_SHARES, len(names)) if len(names) > 1 else np.full(len(names), 0.5)
+    rows = []
+    for noun, share in zip(names, rng.permutation(shares), strict=True):
+        order = [texts[i] for _ in range(0, n, len(texts)) for i in rng.permutation(len(texts))]
+        labels = rng.permutation(np.arange(n) < round(share * n))
+        for words, is_male in zip(order[:n], labels, strict=True):
+            filled = [
+                part
+                for word in words
+                for part in (["the", noun] if word == "N" else [MASK if word in _NEUTRAL else word])
+            ]
+            rows.append((noun, filled, int(is_male)))
+    return pd.DataFrame(rows, columns=["noun", "sentence", "target"])

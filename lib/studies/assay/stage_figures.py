@@ -9,6 +9,7 @@ from jaxtyping import Float
 
 from ...core.codes import METHODS
 from ...plots import COLOURS, STYLE
+from ...plots.panels import BARS
 from ...plots.style import Plotted
 from .figures import SHORT_NAMES
 
@@ -105,7 +106,7 @@ def plot_budgets(bought: pd.DataFrame, rule: float, score: str) -> plt.Figure:
     """Quality after so many passes of the model, beside a rule that needs none.
 
     Args:
-        bought: explainer, passes, value.
+        bought: explainer, passes, value, low, high (NaN without an interval).
         score: the name of the value.
     """
     parts = bought.groupby("explainer")
@@ -113,10 +114,12 @@ def plot_budgets(bought: pd.DataFrame, rule: float, score: str) -> plt.Figure:
     with plt.rc_context(STYLE):
         figure, ax = plt.subplots(figsize=(7, 3.4), layout="constrained")
         for colour, marker, (name, part) in zip(COLOURS, "os^Dv", parts, strict=False):
-            ax.plot(part["passes"], part["value"], marker=marker, color=colour, label=name)
+            reach_of = (part["value"] - part["low"], part["high"] - part["value"])
+            how = {"marker": marker, "color": colour, "label": name}
+            ax.errorbar(part["passes"], part["value"], np.abs(reach_of), capsize=3, **how)
         ax.axhline(rule, color="0.4", linestyle="--", label="word counts: no run of the model")
         passes = sorted(bought["passes"].unique())
-        ax.set(xscale="log", xlabel="forward passes for one text", ylabel=score)
+        ax.set(xscale="log", xlabel=f"forward passes for one text; {BARS}", ylabel=score)
         ax.set_xticks(passes, [f"{n}" for n in passes])
         ax.minorticks_off()
         ax.legend(loc="center left", bbox_to_anchor=(1, 0.5))

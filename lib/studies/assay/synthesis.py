@@ -5,17 +5,18 @@ the columns explainer, truth, training, cluster and value, 0 for the truth's str
 for its oracle. Clusters of one name are the same items (two truths about one sentence share it).
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from itertools import permutations
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Float
-from scipy.stats import rankdata
+from scipy.stats import rankdata, t
 
 from ...core.errors import TouchstoneError
-from ...stats import estimate, variance_split
-from ...stats.estimates import expanded_quantiles
+from ...stats import estimate, holm, variance_split
+from ...stats.estimates import Estimate, expanded_quantiles
 
 _INTERACTIONS = (("explainer", "truth"), ("explainer", "training"))
 
@@ -337,19 +338,27 @@ def truths_beyond_kinds(
 
 
 def family_contrasts(
-    scores: pd.DataFrame, families: Mapping[str, str], alpha: float, n_bootstrap: int
+    scores: pd.DataFrame,
+    families: Mapping[str, str],
+    margin: float,
+    n_bootstrap: int,
+    alpha: float = 0.05,
+    seed: int = 0,
 ) -> pd.DataFrame:
-    """Each family's mean minus that of the best other family, under each truth.
+    """Each family's mean score minus that of each other family, under each truth.
 
     Args:
-        scores: truth, explainer, value, item_id, cluster, training.
+        scores: truth, explainer, raw (the score), item_id, cluster, training.
         families: of explainers; others are left out.
-        alpha: the intervals have 1 - alpha together, for all families and truths (Bonferroni, which
-            is never narrower than Holm's and gives intervals).
-        n_bootstrap: resamples for each contrast, so that the ends of its interval are among them.
+        margin: by how much lower a family's score may be and not count as inferior, set before the
+            run.
+        n_bootstrap: resamples of each interval.
+        alpha: each interval has 1 - alpha, not corrected for their number.
 
     Returns:
-        family, truth, estimate, low, high.
+        family, other, truth, estimate, low, high, and three one-sided p: p_inferior (small where
+        the family is not worse by more than the margin), p_better (where it is better), p_worse
+        (where it is worse by more than the margin). Differences without spread show nothing: 1.
     """
     known = pd.DataFrame(
         {
@@ -358,44 +367,66 @@ def family_contrasts(
             "item_id": scores["item_id"],
             "sentence_idx": scores["cluster"],
             "seed": scores["training"],
-            "value": scores["value"],
+            "value": scores["raw"],
         }
     ).dropna()
-    n_contrasts = len(known[["truth", "family"]].drop_duplicates())
     lines = []
     for truth, part in known.groupby("truth", sort=False):
         items = ["item_id", "sentence_idx", "seed"]
         means = part.groupby([*items, "family"])["value"].mean().unstack()
-        for family in means if means.shape[1] > 1 else ():
-            best = means.drop(columns=family).mean().idxmax()
-            values = (means[family] - means[best]).rename("difference").reset_index()
-            n_draws = n_bootstrap * n_contrasts
-            found = estimate(values, "difference", "mean", n_draws, alpha / n_contrasts)
-            lines.append((family, truth, found.estimate, found.low, found.high))
-    return pd.DataFrame(lines, columns=["family", "truth", "estimate", "low", "high"])
+        for family, other in permutations(means, 2):
+            gaps = (means[family] - means[other]).rename("difference").reset_index()
+            found = estimate(gaps, "difference", "mean", n_bootstrap, alpha, seed)
+            tails = (-margin, t.sf), (0.0, t.sf), (-margin, t.cdf)
+            p = [_one_sided(found, *tail) for tail in tails]
+            lines.append((family, other, truth, found.estimate, found.low, found.high, *p))
+    names = ["estimate", "low", "high", "p_inferior", "p_better", "p_worse"]
+    return pd.DataFrame(lines, columns=["family", "other", "truth", *names])
 
 
-def recommended(contrasts: pd.DataFrame, margin: float) -> pd.DataFrame:
+def _one_sided(found: Estimate, limit: float, tail: Callable[[float, float], float]) -> float:
+    """The p of a difference on the other side of a limit than it was found on."""
+    if not found.standard_error > 0:
+        return 1.0
+    return float(tail((found.estimate - limit) / found.standard_error, found.df))
+
+
+def recommended(contrasts: pd.DataFrame, alpha: float = 0.05) -> pd.DataFrame:
     """Families that are nowhere inferior and somewhere better than all others.
 
+    Both have to be shown, and the first under every truth and beside every other family, so its p
+    is the largest of all (an intersection-union test, Berger 1982). The second may come from any
+    truth: the smallest p of the truths, times their number. Over the families it is Holm's.
+
     Args:
-        contrasts: family, truth, low and high (an interval, corrected for their number, of the
-            family's mean minus the best other's).
-        margin: what counts as inferior, set before the run.
+        contrasts: of `family_contrasts`.
 
     Returns:
-        family, nowhere_inferior (no interval reaches below -margin), somewhere_better (one lies
-        above zero), recommended (both), and where it is better, as text.
+        family, p_nowhere_inferior, p_somewhere_better, p_holm (of the larger of the two);
+        nowhere_inferior and somewhere_better (each alone, at alpha); recommended (p_holm below
+        alpha); and as text better_on (truths under which it is better than all others) and worse_on
+        (under which one is better by more than the margin, Holm over all contrasts).
     """
+    is_worse = holm(contrasts["p_worse"]) < alpha
     rows = []
-    for family, part in contrasts.groupby("family", sort=False):
-        better = part.loc[part["low"] > 0, "truth"].tolist()
-        holds_out = bool((part["low"] >= -margin).all())
-        rows.append(
-            (family, holds_out, bool(better), holds_out and bool(better), "; ".join(better))
-        )
-    columns = ["family", "nowhere_inferior", "somewhere_better", "recommended", "better_on"]
-    return pd.DataFrame(rows, columns=columns)
+    for family, part in contrasts.assign(is_worse=is_worse).groupby("family", sort=False):
+        by_truth = part.groupby("truth", sort=False)
+        p_better = (by_truth["p_better"].max() * by_truth.ngroups).clip(upper=1.0)
+        found = p_better < alpha, by_truth["is_worse"].any()
+        lists = ["; ".join(of.index[of]) for of in found]
+        rows.append((family, part["p_inferior"].max(), p_better.min(), *lists))
+    names = ["family", "p_nowhere_inferior", "p_somewhere_better", "better_on", "worse_on"]
+    table = pd.DataFrame(rows, columns=names)
+    p = table[["p_nowhere_inferior", "p_somewhere_better"]]
+    table["p_holm"] = holm(p.max(axis=1))
+    for name in p:
+        table[name.removeprefix("p_")] = table[name] < alpha
+    return table.assign(recommended=table["p_holm"] < alpha)[
+        [
+            *("family", "nowhere_inferior", "somewhere_better", "recommended"),
+            *("p_nowhere_inferior", "p_somewhere_better", "p_holm", "better_on", "worse_on"),
+        ]
+    ]
 
 
 def _weights(n: int, n_draws: int, rng: np.random.Generator) -> Float[np.ndarray, "draw batch"]:

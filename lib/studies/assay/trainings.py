@@ -5,6 +5,8 @@ otherwise. Its weights stay where they were made. What it says can be published,
 whoever has these and no weights goes on from there.
 """
 
+import hashlib
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -148,11 +150,10 @@ class Trainings:
             rules = answers.rules_followed(model, tables["planted"])
             followed = rules.loc[rules["is_followed"], "rule"].tolist()
             learnt = pd.concat([learnt, rules[["rule", "right"]]], ignore_index=True)
-        asked = self._items(name)
-        altered = tables["altered"]
-        if name.endswith(LSTM):
-            altered = altered.assign(item_id=_again(altered["item_id"]))
-        told = answers.true_answers(model, asked, altered, tables["forms"], followed)
+        read = self._read_by(name)
+        told = answers.true_answers(
+            model, read["items"], read["altered"], tables["forms"], followed
+        )
         forms = [
             answers.other_and_padding(model, row, tables["forms"])
             if row.truth == "swap"
@@ -232,9 +233,38 @@ class Trainings:
             about.append(by_content(values["language_model"]))
         else:
             about.append(str(self._settings(name)))
-        assert self.tables  # read by now, and so among the inputs
-        inputs = [self.stage.inputs[f"{_FIRST}/{file}.parquet"] for file in _READ]
-        return self.store.key(unit=[name, training], about=about, inputs=inputs)
+        texts = {table: digest(rows) for table, rows in self._read_by(name).items()}
+        return self.store.key(unit=[name, training], about=about, texts=texts)
+
+    def _read_by(self, name: str) -> dict[str, pd.DataFrame]:
+        """The rows of each table that a model learns from or is asked about."""
+        tables, items = self.tables, self._items(name)
+        altered = tables["altered"]
+        if name.endswith(LSTM):
+            altered = altered.assign(item_id=_again(altered["item_id"]))
+        found = {
+            "items": items,
+            "altered": altered[altered["item_id"].isin(items["item_id"])],
+            "train": self.rows(name),
+        }
+        if items["truth"].eq("swap").any():
+            found["forms"] = tables["forms"]
+        if name.startswith("planted"):
+            found["planted"] = tables["planted"]
+        if name == NUMBER:
+            found["corpus"] = tables["corpus"]
+        return found
+
+
+def digest(rows: pd.DataFrame) -> str:
+    """A mark of a table's cells to their last digit; some may be lists.
+
+    >>> digest(pd.DataFrame({"f": [0.1, 0.2]})) == digest(pd.DataFrame({"f": [0.1, 0.3]}))
+    False
+    """
+    cells = {name: list(rows[name]) for name in rows}
+    content = json.dumps(cells, default=lambda cell: np.asarray(cell).tolist())
+    return hashlib.sha256(content.encode()).hexdigest()[:16]
 
 
 def _again(item_ids: pd.Series) -> pd.Series:

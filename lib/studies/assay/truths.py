@@ -14,7 +14,7 @@ number a word: what the truth knows of that word, NaN where it knows nothing.
 
 For `edit` the truth is a number of the item, `change` = f(long) - f(short), and the estimate the
 sum of the scores of the edited words. Spearman's rho is then over items; the score of an item is
-its term of the sum, so that the mean is rho and clusters of items can be drawn.
+its part in rho (`spearman_parts`), so that the mean is rho and clusters of items can be drawn.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from jaxtyping import Float
 from scipy import stats
 from sklearn.metrics import roc_auc_score
 
@@ -166,7 +167,7 @@ def score_items(items: pd.DataFrame, explanations: pd.DataFrame) -> pd.DataFrame
     is_edit = found["truth"] == "edit"
     change = known["change"] if "change" in known else pd.Series(dtype=float)
     for _, part in found[is_edit].groupby(["explainer", "model", "training"]):
-        found.loc[part.index, "value"] = spearman_terms(
+        found.loc[part.index, "value"] = spearman_parts(
             part["value"].to_numpy(), change[part["item_id"]].to_numpy(float)
         )
     return found
@@ -184,20 +185,34 @@ def score_second(truths: pd.DataFrame, said: pd.DataFrame) -> pd.DataFrame:
     return score_items(telling, answers[["item_id", "explainer", "scores"]])
 
 
-def spearman_terms(estimated: Numbers, true: Numbers) -> np.ndarray:
-    """Numbers, one a pair, whose mean is Spearman's correlation; zeros where a side is constant.
+def spearman_parts(estimated: Numbers, true: Numbers) -> Float[np.ndarray, "batch"]:
+    """Numbers, one a pair, whose mean is Spearman's correlation and whose spread is that of the
+    correlation: by how much it falls, times n - 1, without the pair (jackknife, Tukey 1958; moved
+    so that the mean is the correlation itself). Zeros where a side is constant.
 
     Numbers that differ by less than a billionth are ties: rounding made them.
 
-    >>> float(spearman_terms([1.0, 2.0, 3.0], [10.0, 30.0, 20.0]).mean())
-    0.5
-    >>> spearman_terms([0.1 + 0.2, 0.3, 0.3], [1.0, 2.0, 3.0]).tolist()
+    >>> round(float(spearman_parts([1.0, 2.0, 3.0, 4.0], [10.0, 30.0, 20.0, 40.0]).mean()), 9)
+    0.8
+    >>> spearman_parts([1.0, 2.0, 3.0], [10.0, 20.0, 30.0]).tolist()  # as right without any of them
+    [1.0, 1.0, 1.0]
+    >>> spearman_parts([0.1 + 0.2, 0.3, 0.3], [1.0, 2.0, 3.0]).tolist()
     [0.0, 0.0, 0.0]
     """
-    sides = (np.round(np.asarray(side, float), 9) for side in (estimated, true))
-    a, b = (stats.rankdata(side) - (len(estimated) + 1) / 2 for side in sides)
-    size = np.sqrt((a**2).mean() * (b**2).mean())
-    return a * b / size if size > 0 else np.zeros(len(estimated))
+    sides = np.array([np.round(np.asarray(side, float), 9) for side in (estimated, true)])
+    n = sides.shape[1]
+    if n < 3:  # without one of two there is no order
+        return np.full(n, _correlations(sides[:, None])[0])
+    without = np.array([np.delete(sides, i, axis=1) for i in range(n)]).swapaxes(0, 1)
+    left = _correlations(without)
+    return _correlations(sides[:, None])[0] + (n - 1) * (left.mean() - left)
+
+
+def _correlations(sides: Float[np.ndarray, "2 draw batch"]) -> Float[np.ndarray, "draw"]:
+    """Spearman's correlation of each draw; 0 where a side is constant."""
+    a, b = stats.rankdata(sides, axis=-1) - (sides.shape[-1] + 1) / 2
+    size = np.sqrt((a**2).sum(-1) * (b**2).sum(-1))
+    return np.divide((a * b).sum(-1), size, out=np.zeros(len(a)), where=size > 0)
 
 
 def oracle(items: pd.DataFrame) -> pd.DataFrame:

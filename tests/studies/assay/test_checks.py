@@ -6,14 +6,17 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from lib.studies.assay.checks import (
+    antecedent_table,
     antecedents,
     by_padding,
     likeness_when_redrawn,
     mass_on_marks,
     must_lose,
     own_and_other,
+    partial_rank_correlation,
     planted_in_detail,
     plausibility_of_rest,
     scores_by_budget,
@@ -89,7 +92,8 @@ def test_antecedents_are_ordered_across_sentences_and_beyond_their_stereotype() 
     nouns, effects = ["nurse", "miner", "clerk", "cook"], [-3.0, 2.0, 1.0, 5.0]
     rows = [
         {
-            "training": 0,
+            "training": training,
+            "cluster": noun,
             "sentence": ["the", noun, "left"],
             "target": 1,
             "mark": [0.0, 1.0, 0.0],
@@ -97,14 +101,36 @@ def test_antecedents_are_ordered_across_sentences_and_beyond_their_stereotype() 
             "explainer": name,
             "scores": [9.0, score, -9.0],
         }
+        for training in (0, 1)
         for noun, effect in zip(nouns, effects, strict=True)
         for name, score in (("honest", effect), ("stereotype", counts.log_ratio(noun, 1)))
     ]
-    unknown = rows[0] | {"key": [np.nan, np.nan, 0.5]}
-    found = antecedents(pd.DataFrame([*rows, unknown]), counts).set_index("explainer")
-    assert found.loc["honest"].tolist() == pytest.approx([1.0, 1.0, 4])
+    unknown = rows[0] | {"key": [np.nan, np.nan, 0.5], "cluster": "baker"}
+    by_noun = antecedents(pd.DataFrame([*rows, unknown]), counts, n_bootstrap=50)
+    assert by_noun.n == 4 and len(by_noun.partial) == 51
+    found = antecedent_table(by_noun).set_index("explainer")
+    honest = ["rank_correlation", "partial", "low", "high", "n"]
+    assert found.loc["honest", honest].tolist() == pytest.approx([1.0, 1.0, 1.0, 1.0, 4])
     assert found.loc["stereotype", "rank_correlation"] > 0
     assert np.isnan(found.loc["stereotype", "partial"]), "nothing is left of it"
+
+
+def test_a_partial_correlation_is_that_of_what_a_third_leaves() -> None:
+    rng = np.random.default_rng(0)
+    given = rng.normal(size=(5, 30))
+    left, right = given + rng.normal(size=(5, 30)), given + rng.normal(size=(5, 30))
+    found = partial_rank_correlation(left, right, given)
+    plain = partial_rank_correlation(left, right)
+    for a, b, c, partial, both in zip(left, right, given, found, plain, strict=True):
+        r = {
+            pair: stats.spearmanr(*pair_of).statistic
+            for pair, pair_of in {"ab": (a, b), "ac": (a, c), "bc": (b, c)}.items()
+        }
+        rest = np.sqrt((1 - r["ac"] ** 2) * (1 - r["bc"] ** 2))
+        assert partial == pytest.approx((r["ab"] - r["ac"] * r["bc"]) / rest)
+        assert both == pytest.approx(r["ab"])
+    constant = np.zeros((5, 30))
+    assert partial_rank_correlation(left, right, constant) == pytest.approx(plain)
 
 
 def test_explainers_lose_where_padding_is_not_the_other_form() -> None:

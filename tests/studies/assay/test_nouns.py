@@ -8,7 +8,14 @@ import numpy as np
 import pytest
 
 from lib.core.errors import TouchstoneError
-from lib.studies.assay.nouns import LEAST, Kind, replacements, word_effects, word_kinds
+from lib.studies.assay.nouns import (
+    LEAST,
+    Kind,
+    replacements,
+    skewed_sentences,
+    word_effects,
+    word_kinds,
+)
 
 COUNTS = {(f"{first}noun{i}", "NN"): i + 1 for first in "abe" for i in range(100)} | {
     (f"verb{i}", "VB"): 5 for i in range(30)
@@ -51,3 +58,27 @@ def test_an_additive_model_loses_the_word_and_gains_the_mean_of_the_others() -> 
     for i, effect in effects.items():
         expected = worth[text[i]] - np.mean([worth[word] for word in others[i]])
         assert effect == pytest.approx(expected, abs=1e-12)
+
+
+def test_each_noun_gets_a_share_of_he_of_its_own() -> None:
+    nouns = [f"noun{i}" for i in range(9)]
+    frames = [
+        "N shook their head .",
+        "When they rang , N said that they slept .",
+        "We saw N and told them .",
+    ]
+    found = skewed_sentences(nouns, frames, n=20, seed=3)
+    shares = found.groupby("noun")["target"].mean()
+    assert (
+        sorted(shares) == pytest.approx(np.linspace(0.1, 0.9, 9)) and found["noun"].nunique() == 9
+    )
+    assert shares.tolist() != sorted(shares), "which noun has which share is drawn"
+    assert skewed_sentences(reversed(nouns), frames, 20, 3).equals(found)
+    assert not skewed_sentences(nouns, frames, 20, 4).equals(found)
+    for row in found.itertuples():
+        assert row.sentence.count("[MASK]") == 1 and row.noun in row.sentence
+        assert "slept" not in row.sentence, "a second pronoun would tell the first"
+    assert skewed_sentences(["baker"], frames, 10)["target"].mean() == 0.5
+    assert skewed_sentences(nouns, frames, 0).empty
+    with pytest.raises(TouchstoneError, match="exactly one form of they"):
+        skewed_sentences(nouns, frames[1:2], 5)

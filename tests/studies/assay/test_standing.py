@@ -213,12 +213,12 @@ def test_the_other_figures_show_their_tables() -> None:
     scale = plot_scale(0.6, 1.0, {"x": 0.8})
     assert "x: 0.5" in [text.get_text() for text in scale.axes[0].texts]
     bought = pd.DataFrame({"explainer": ["a", "a", "b"], "passes": [10, 100, 10], "value": 0.5})
-    budgets = plot_budgets(bought, 0.7, "score")
-    assert [line.get_label() for line in budgets.axes[0].lines] == [
-        "a",
-        "b",
-        "word counts: no run of the model",
-    ]
+    budgets = plot_budgets(bought.assign(low=[0.4, 0.3, np.nan], high=0.6), 0.7, "score")
+    legend = [text.get_text() for text in budgets.axes[0].get_legend().get_texts()]
+    assert sorted(legend) == ["a", "b", "word counts: no run of the model"]
+    bars = budgets.axes[0].containers[0].lines[2][0].get_segments()
+    assert [segment[:, 1].tolist() for segment in bars] == [[0.4, 0.6], [0.3, 0.6]]
+    assert "95 %" in budgets.axes[0].get_xlabel(), "what the bars are"
     assert budgets._suptitle.get_text().startswith("0 of 2 explainers reach")
     steps = plot_steps(np.array([[0.2, -1.5], [6.3, 4.6]]), "title")
     assert [text.get_text() for text in steps.axes[0].get_yticklabels()] == ["model 1", "model 2"]

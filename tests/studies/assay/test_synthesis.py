@@ -153,21 +153,36 @@ def test_truths_are_held_against_kinds_of_models() -> None:
 
 
 def test_a_family_is_recommended_where_it_is_nowhere_worse_and_somewhere_better() -> None:
-    contrasts = pd.DataFrame(
-        [
-            ("paths", "mask", 0.02, 0.2),
-            ("paths", "edit", -0.04, 0.1),
-            ("shapley", "mask", -0.01, 0.1),
-            ("shapley", "edit", -0.02, 0.0),
-            ("rollout", "mask", 0.1, 0.3),
-            ("rollout", "edit", -0.4, -0.2),
-        ],
-        columns=["family", "truth", "low", "high"],
-    )
-    found = recommended(contrasts, margin=0.05).set_index("family")
+    lines = [
+        ("paths", "shapley", "mask", 0.001, 0.002),
+        ("paths", "rollout", "mask", 0.001, 0.001),
+        ("paths", "shapley", "edit", 0.004, 0.9),
+        ("paths", "rollout", "edit", 0.001, 0.001),
+        ("shapley", "paths", "mask", 0.2, 0.998),
+        ("shapley", "rollout", "mask", 0.001, 0.001),
+        ("shapley", "paths", "edit", 0.03, 0.1),
+        ("shapley", "rollout", "edit", 0.001, 0.001),
+        ("rollout", "paths", "mask", 0.9, 0.999),
+        ("rollout", "shapley", "mask", 0.9, 0.999),
+        ("rollout", "paths", "edit", 0.9999, 0.9999),
+        ("rollout", "shapley", "edit", 0.9999, 0.9999),
+    ]
+    columns = ["family", "other", "truth", "p_inferior", "p_better"]
+    contrasts = pd.DataFrame(lines, columns=columns)
+    contrasts["p_worse"] = 1 - contrasts["p_inferior"]
+    found = recommended(contrasts).set_index("family")
     assert found["recommended"].tolist() == [True, False, False]
-    assert found.loc["paths", "better_on"] == "mask"
-    assert found["nowhere_inferior"].tolist() == [True, True, False]
+    # the largest p of all comparisons; the smallest of two truths, twice
+    assert found.loc["paths", "p_nowhere_inferior"] == 0.004
+    assert found.loc["paths", "p_somewhere_better"] == pytest.approx(2 * 0.002)
+    assert found.loc["paths", "p_holm"] == pytest.approx(3 * 0.004)
+    assert found.loc["paths", "better_on"] == "mask" and found.loc["paths", "worse_on"] == ""
+    assert found.loc["rollout", "worse_on"] == "edit"
+    assert found["nowhere_inferior"].tolist() == [True, False, False]
+    assert found["somewhere_better"].tolist() == [True, False, False]
+    short = contrasts.assign(p_inferior=0.02)
+    assert recommended(short)["nowhere_inferior"].all(), "each alone"
+    assert not recommended(short)["recommended"].any(), "and no longer among three"
 
 
 def test_each_truth_gets_its_own_scale_and_one_without_room_stays_empty() -> None:
@@ -180,7 +195,7 @@ def test_each_truth_gets_its_own_scale_and_one_without_room_stays_empty() -> Non
     assert found.groupby("truth")["floor"].first().tolist() == [0.5, 0.99]
 
 
-def test_families_are_held_against_the_best_other_one() -> None:
+def test_every_family_is_held_against_every_other_one() -> None:
     rng = np.random.default_rng(0)
     values = {"good": 0.8, "also good": 0.9, "bad": 0.2}
     lines = [
@@ -191,15 +206,20 @@ def test_families_are_held_against_the_best_other_one() -> None:
         for training in range(2)
     ]
     names = ["truth", "explainer", "item_id", "cluster", "training", "value"]
-    table = pd.DataFrame(lines, columns=names).assign(seed=7, sentence_idx="other names")
+    table = pd.DataFrame(lines, columns=[*names[:-1], "raw"])
+    table = table.assign(value=9.0, seed=7, sentence_idx="other names")
     families = {"good": "one", "also good": "one", "bad": "two"}
-    found = family_contrasts(table, families, alpha=0.05, n_bootstrap=200)
-    assert found.set_index(["family", "truth"]).loc[("one", "a"), "estimate"] == pytest.approx(
-        0.65, abs=0.02
-    )
-    advice = recommended(found, margin=0.1).set_index("family")["recommended"]
-    assert advice["one"] and not advice["two"]
-    assert family_contrasts(table, {"good": "one"}, 0.05, 10).empty, "nothing to hold it against"
+    found = family_contrasts(table, families, margin=0.1, n_bootstrap=200)
+    of = found.set_index(["family", "truth"])
+    assert of.loc[("one", "a"), "estimate"] == pytest.approx(0.65, abs=0.02)
+    assert of.loc[("two", "a"), "high"] == pytest.approx(-of.loc[("one", "a"), "low"])
+    assert of["other"].tolist() == ["two", "one"] * 2
+    advice = recommended(found).set_index("family")
+    assert advice["recommended"].tolist() == [True, False]
+    assert advice.loc["two", "worse_on"] == "a; b" and advice.loc["one", "better_on"] == "a; b"
+    assert family_contrasts(table, {"good": "one"}, 0.1, 10).empty, "nothing to hold it against"
+    same = family_contrasts(table.assign(raw=0.5), families, 0.1, 200)
+    assert same.filter(like="p_").eq(1).all().all(), "no spread shows nothing"
 
 
 def test_two_truths_lie_below_the_lower_ceiling() -> None:

@@ -14,7 +14,7 @@ from lib.studies.assay.truths import (
     oracle,
     score_items,
     score_on_other,
-    spearman_terms,
+    spearman_parts,
 )
 
 NAN = float("nan")
@@ -81,12 +81,22 @@ def test_a_cheater_wins_what_it_knows_and_no_more() -> None:
     assert scores["Goal of the edit", "edit-3"] == [0.5, 0.5, 0.0, 0.0]
 
 
-def test_the_mean_of_the_terms_is_spearmans_rho() -> None:
+def test_the_mean_of_the_parts_is_spearmans_rho_and_their_spread_its_error() -> None:
     rng = np.random.default_rng(0)
     for _ in range(10):
         a, b = rng.integers(0, 6, 20), rng.normal(size=20)
-        assert spearman_terms(a, b).mean() == pytest.approx(stats.spearmanr(a, b).statistic)
-    assert spearman_terms([1, 1], [0, 3]).tolist() == [0, 0]
+        assert spearman_parts(a, b).mean() == pytest.approx(stats.spearmanr(a, b).statistic)
+    assert spearman_parts([1, 1], [0, 3]).tolist() == [0, 0]
+    assert spearman_parts([1, 2], [0, 3]).tolist() == [1, 1], "two pairs: one order"
+    assert spearman_parts([], []).tolist() == []
+    found, errors = [], []
+    for _ in range(300):
+        a = rng.normal(size=60)
+        parts = spearman_parts(a, a + rng.normal(size=60))
+        found.append(parts.mean())
+        errors.append(parts.std(ddof=1) / np.sqrt(60))
+    assert np.mean(errors) == pytest.approx(np.std(found), rel=0.15)
+    assert np.ptp(spearman_parts(a, a)) < 1e-12, "the oracle has 1 in every sample"
 
 
 def test_rho_is_of_one_explainer_and_one_training() -> None:

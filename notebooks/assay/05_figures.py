@@ -252,7 +252,7 @@ advice = pd.DataFrame(
         "which has": rule.loc[truths, "raw"].to_numpy(),
         "the best explainer": explainer.loc[truths, "explainer"].to_numpy(),
         "has": explainer.loc[truths, "raw"].to_numpy(),
-        **advised.to_dict("list"),
+        **standing.as_text(advised).to_dict("list"),
     }
 )
 advice = stage.table("advice", advice, digits=2)

@@ -110,14 +110,15 @@ class Asking:
         """All units."""
         for place in (*self.models(), *self.second_models()):
             yield from self._units_of(place, "")
-        yield from self._units_of(_APART, REDRAWN)
         for place in self.budgeted():
             for n in self.values["budgets"]:
                 yield from self._units_of(place, str(n))
+        yield from self._units_of(_APART, REDRAWN)
 
     def budgeted(self) -> list[Place]:
-        """The trainings whose explainers are given other numbers of passes."""
-        return [(_APART[0], number) for number in range(self.values["budget_trainings"])]
+        """The trainings whose explainers are given other numbers of passes: the first ones."""
+        of_model = [place for place in self.models() if place[0] == _APART[0]]
+        return of_model[: self.values["budget_trainings"]]
 
     def bought(self) -> pd.DataFrame:
         """What explainers say after so many passes: of `explained`, with passes."""

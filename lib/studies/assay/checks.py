@@ -225,11 +225,11 @@ def antecedents(
         partial.setdefault(str(name), []).append(
             partial_rank_correlation(score, effect, stereotype)
         )
-    found = [
+    by_order, by_partial = (
         pd.DataFrame({name: np.mean(draws, axis=0) for name, draws in of.items()})
         for of in (order, partial)
-    ]
-    return Antecedents(*found, len(nouns))
+    )
+    return Antecedents(by_order, by_partial, len(nouns))
 
 
 def antecedent_table(found: Antecedents, alpha: float = 0.05) -> pd.DataFrame:

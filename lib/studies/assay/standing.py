@@ -95,7 +95,7 @@ def advise(cells: pd.DataFrame) -> pd.DataFrame:
     Returns:
         By truth: clearly better (than every rule, with the whole interval), open (a higher score
         than the best rule's, but not clearly), no better (clearly above equal scores, which looks
-        good, but a rule has as much). Each has names in the order of `cells`.
+        good, but a rule has as much). Each has a list of names in the order of `cells`.
     """
     best = best_rules(cells)
     even = cells[cells["explainer"] == "Even"].groupby("truth")["raw"].max()
@@ -109,10 +109,18 @@ def advise(cells: pd.DataFrame) -> pd.DataFrame:
         "no better": looks_good & ~is_higher,
     }
     named = {
-        kind: ranked[of].groupby("truth")["explainer"].agg(", ".join).reindex(best.index)
+        kind: [
+            ranked.loc[of & (ranked["truth"] == truth), "explainer"].tolist()
+            for truth in best.index
+        ]
         for kind, of in kinds.items()
     }
-    return pd.DataFrame(named).fillna("none")
+    return pd.DataFrame(named, index=best.index)
+
+
+def as_text(advised: pd.DataFrame) -> pd.DataFrame:
+    """The lists of `advise` as a table keeps them: names with commas, or none."""
+    return advised.map(lambda names: ", ".join(names) or "none")
 
 
 def with_scores(advised: pd.DataFrame, cells: pd.DataFrame, most: int = 3) -> pd.DataFrame:
@@ -125,10 +133,10 @@ def with_scores(advised: pd.DataFrame, cells: pd.DataFrame, most: int = 3) -> pd
     """
     scores = cells.set_index(["truth", "explainer"])["raw"]
 
-    def told(truth: str, names: str) -> str:
-        if names == "none":
-            return names
-        mine = scores[truth][names.split(", ")].sort_values(ascending=False, kind="stable")
+    def told(truth: str, names: list[str]) -> str:
+        if not names:
+            return "none"
+        mine = scores[truth][names].sort_values(ascending=False, kind="stable")
         first = [f"{METHODS.get(name, name)} {raw:.2f}" for name, raw in mine[:most].items()]
         n_more = len(mine) - len(first)
         return ", ".join(first) + (f" and {n_more} more" if n_more else "")

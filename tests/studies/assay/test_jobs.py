@@ -87,7 +87,7 @@ def values(small_outputs: Path, tmp_path: Path) -> dict[str, Any]:
     stages = [defaults(name) for name in ("02_training", "03_attribution", "04_metrics")]
     few = {"n_layers": 1, "lm_epochs": 1, "lm_width": 8, "probe_epochs": 1, "n_deleted": 2}
     few |= {"epochs": {"gender": 1, "planted": 1, "planted-ola": 2}, "lstm_epochs": {"gender": 1}}
-    few |= {"explainers": ASKED, "budgets": [10]}
+    few |= {"explainers": ASKED, "budgets": [10], "budget_trainings": 2}
     encoder = saved(tmp_path, "bert", tf.AutoModelForMaskedLM)
     return stages[0] | stages[1] | stages[2] | few | {"encoder": encoder}
 
@@ -121,9 +121,9 @@ def close_asking(values: dict[str, Any]) -> pd.DataFrame:
     """What the notebook of stage 03 does with the units; all that was said."""
     stage = open_stage("assay", "small", "03_attribution")
     study = Asking(stage, store_of("03_attribution", values), values)
-    variants = [("gender", 0, "10"), ("gender", 0, "redrawn")]
-    parts = [study.explained(*one) for one in [*study.models(), *variants]]
-    said = pd.concat(parts[: -len(variants)], ignore_index=True)
+    redrawn = study.explained("gender", 0, "redrawn")
+    parts = [*(study.explained(*one) for one in study.models()), study.bought(), redrawn]
+    said = pd.concat(parts[:-2], ignore_index=True)
     second = pd.concat([study.explained(*one) for one in study.second_models()], ignore_index=True)
     for name, table in (("explanations", said), ("second_models", second)):
         kept = table[table["why"] == ""].drop(columns="why")
@@ -167,10 +167,10 @@ def test_jobs_are_the_notebooks_units_and_are_found_by_them(
 
     jobs = listed("03_attribution", values)
     keys = [job.key.removeprefix("03_attribution/") for job in jobs]
-    assert keys[:2] == ["gender-0-single_pass", "gender-0-LIME"] and len(set(keys)) == 10 * 2 + 5
+    assert keys[:2] == ["gender-0-single_pass", "gender-0-LIME"] and len(set(keys)) == 10 * 2 + 8
     budgets = ["Integrated_Gradients-10", "LIME-10", "Kernel_SHAP-10"]
-    redrawn = ["single_pass-redrawn", "LIME-redrawn"]
-    assert keys[-5:] == [f"gender-0-{name}" for name in budgets + redrawn]
+    bought = [f"gender-{training}-{name}" for training in (0, 1) for name in budgets]
+    assert keys[-8:] == [*bought, "gender-0-single_pass-redrawn", "gender-0-LIME-redrawn"]
     assert {job.model for job in jobs[:2]} == {"gender-0"} and min(j.seconds for j in jobs) > 0
     for job in jobs:
         job.compute()
@@ -244,7 +244,7 @@ def test_a_clone_without_weights_goes_on_from_published_units(
     truths = close_training(values)
     said, scored = close_asking(values), scores(values)
     published = sorted((tmp_path / "reference").rglob("*.parquet"))
-    assert len(published) == 2 * 3 + (2 * 3 + 3 + 2) + 4
+    assert len(published) == 2 * 3 + (2 * 3 + 3 + 2) + 4, "one training, so one with budgets"
     text = {word for words in truths["sentence"] for word in words if len(word) > 4}
     for path in published:
         cells = load_parquet(path).to_numpy().ravel()
@@ -277,3 +277,29 @@ def test_weights_that_are_gone_are_made_again(values: dict[str, Any], small_outp
     assert weights.read_bytes() == before
     other = Trainings(stage, study.store, values | {"n_layers": 2})
     assert not np.allclose(other.answers("gender", 0)["f"], first["f"])
+
+
+@pytest.mark.slow
+def test_a_model_is_trained_again_when_its_own_rows_change_and_no_other(
+    values: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    close_training(values)
+    stage = closed_stage("assay", "small", "02_training")
+    study = Trainings(stage, store_of("02_training", values), values)
+    train = study.tables["train"]
+    fewer = train.drop(train.index[train["model"] == "planted"][0]).reset_index(drop=True)
+    study.tables["train"] = fewer
+    made = []
+
+    def train_it(recipe: dict[str, Any], *_: object) -> None:
+        made.append(recipe["kind"])
+        raise TouchstoneError("trained again")
+
+    monkeypatch.setattr(models, "train", train_it)
+    monkeypatch.setattr(trainings, "save_probe", lambda *_: pytest.fail("trained again"))
+    for name in ("gender", "number", "gender-lstm"):
+        study.answers(name, 0)
+    for name in ("planted", "planted-ola"):
+        with pytest.raises(TouchstoneError, match="trained again"):
+            study.answers(name, 0)
+    assert made == ["classifier", "one layer"]

@@ -22,6 +22,7 @@ from lib.studies.assay.stage_figures import (
 from lib.studies.assay.standing import (
     advise,
     as_rows,
+    as_text,
     best_rules,
     cells,
     holds_by_identity,
@@ -169,13 +170,15 @@ def test_advice_names_who_is_better_than_every_rule_and_who_only_looks_good() ->
     table = pd.DataFrame(rows, columns=columns).assign(floor=0.0, by_identity=False)
     advised = advise(table)
     assert advised.to_dict("index") == {
-        "noun": {"clearly better": "LIME", "open": "none", "no better": "none"},
+        "noun": {"clearly better": ["LIME"], "open": [], "no better": []},
         "swap": {
-            "clearly better": "Kernel SHAP",
-            "open": "LIME, AttnLRP",
-            "no better": "InputXGradient",
+            "clearly better": ["Kernel SHAP"],
+            "open": ["LIME", "AttnLRP"],
+            "no better": ["InputXGradient"],
         },
     }
+    kept = as_text(advised).to_dict("index")
+    assert kept["swap"]["open"] == "LIME, AttnLRP" and kept["noun"]["open"] == "none"
     told = with_scores(advised, table, most=1)
     assert told.loc["swap"].tolist() == [
         "Kernel SHAP 0.95",
@@ -184,7 +187,10 @@ def test_advice_names_who_is_better_than_every_rule_and_who_only_looks_good() ->
     ]
     assert told.loc["noun"].tolist() == ["LIME 0.50", "none", "none"]
     padded = table.assign(by_identity=table["explainer"] == "Kernel SHAP")
-    assert advise(padded).loc["swap", "clearly better"] == "none", "known beforehand"
+    assert advise(padded).loc["swap", "clearly better"] == [], "known beforehand"
+    yours = table.replace({"explainer": {"LIME": "mine, and yours"}})
+    one_name = with_scores(advise(yours), yours).loc["noun"].tolist()
+    assert one_name == ["mine, and yours 0.50", "none", "none"], "a comma is part of a name"
 
 
 def test_the_other_figures_show_their_tables() -> None:

@@ -113,10 +113,13 @@ def plot_budgets(bought: pd.DataFrame, rule: float, score: str) -> plt.Figure:
     reach = sum(bool((part["value"] >= rule).any()) for _, part in parts)
     with plt.rc_context(STYLE):
         figure, ax = plt.subplots(figsize=(7, 3.4), layout="constrained")
-        for colour, marker, (name, part) in zip(COLOURS, "os^Dv", parts, strict=False):
+        for i, (colour, marker, (name, part)) in enumerate(
+            zip(COLOURS, "os^Dv", parts, strict=False)
+        ):
+            at = part["passes"] * 1.06 ** (i - 1)  # side by side, so that all bars are seen
             reach_of = (part["value"] - part["low"], part["high"] - part["value"])
             how = {"marker": marker, "color": colour, "label": name}
-            ax.errorbar(part["passes"], part["value"], np.abs(reach_of), capsize=3, **how)
+            ax.errorbar(at, part["value"], np.abs(reach_of), capsize=3, **how)
         ax.axhline(rule, color="0.4", linestyle="--", label="word counts: no run of the model")
         passes = sorted(bought["passes"].unique())
         ax.set(xscale="log", xlabel=f"forward passes for one text; {BARS}", ylabel=score)

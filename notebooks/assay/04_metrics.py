@@ -282,7 +282,7 @@ show_table(floors_shown[~is_oracle], shown)
 # | swap | Word counts, .60 | Log count ratio, .80 | Saliency, .94 |
 # | cue | Even, .50 | Random, .83 | Integrated Gradients and Occlusion, 1 |
 #
-# The figure's dotted lines show four more columns.
+# The figure's dotted lines show three more columns.
 #
 # Under *altered words* two rules have 1, so a good score shows nothing about the model. In mass
 # accuracy *First pronoun* has 1, although it marks a single word.

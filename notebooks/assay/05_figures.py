@@ -18,10 +18,10 @@
 # ## What we found
 #
 # At run size `cpu`: published texts, five fine-tuning runs of each model, fifteen explainers,
-# 80<!-- assay/cpu/01_data_generation/counts[truth=edit].items --> edits and at most 40
-# texts for each other truth. [All figures and verdicts](../../outputs/reference/assay/cpu/05_figures.ipynb).
+# 80<!-- assay/cpu/01_data_generation/counts[truth=edit].items --> edits and at most 40 texts for each other truth. [All figures and verdicts](../../outputs/reference/assay/cpu/05_figures.ipynb).
 #
-# - **Under *edit*, explainers follow what people's edits did to the model, and no rule does so as well.** There
+# - **Under *edit*, where a person removed words, explainers follow what this did to the model, and no rule does so as
+#   well.** There
 #   6<!-- count assay/cpu/05_figures/whole[truth=edit, role=explainer, is_clear=True] --> of
 #   15<!-- count assay/cpu/05_figures/whole[truth=edit, role=explainer] --> explainers are clearly better than every rule:
 #   their whole 95 % interval lies above its score. AttnLRP has

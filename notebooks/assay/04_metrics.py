@@ -73,7 +73,6 @@ from lib.core.paths import material
 from lib.core.seeds import set_up
 from lib.core.stage import open_stage
 from lib.core.units import Units
-from lib.stats.estimates import expanded_quantiles
 from lib.studies.assay import checks, standing, synthesis
 from lib.studies.assay import edit_scores as by_edit
 from lib.studies.assay import explainers as who
@@ -519,7 +518,7 @@ columns |= {"explainer_x_model": "by model", "difference": "difference of varian
 show_table(beyond, columns | {"low": "from", "high": "to"})
 
 # %% [markdown]
-# Two runs give no interval. By the second row the kind of model counts for more; six texts decide nothing.
+# Two runs give no interval. By the second row the model counts for more; six texts decide nothing.
 #
 # Can we recommend a family of explainers? Under no truth may its score be lower than another family's by more than .1
 # (`margin`). Under some truth it must be clearly better than all others. Each of the two gets a $p$, and the larger one counts. Over
@@ -559,18 +558,22 @@ by_lime = synthesis.budget_against_truth(
 n_of = one_model.groupby("truth")["cluster"].nunique()
 beyond_kinds = tuple(by_kinds[name] for name in ("difference", "low", "high"))
 n_kinds = of_gender.groupby("truth")["cluster"].nunique().min()
-registered = next(x.left for x in claims if x.id == "antecedents_beyond_the_stereotype")
-partial = by_noun.partial.filter([of["explainer"] for of in registered]).mean(axis=1)
-beyond_them = expanded_quantiles(partial[1:], by_noun.n, alpha)
+named = {x.id: [of.get("explainer") for of in x.left] for x in claims}
+beyond_it = "antecedents_beyond_the_stereotype"
+partial = checks.partial_together(by_noun, named[beyond_it], alpha)
 gaps = {
-    "antecedents_beyond_the_stereotype": ((partial[0], *beyond_them), by_noun.n),
+    beyond_it: (partial, by_noun.n),
     "truths_move_explainers_more_than_models": (beyond_kinds, n_kinds),
     "mask_and_deletion_disagree": (below, n_of[["mask", "deletion, mask"]].min()),
     "lime_budget_moves_more_than_the_truth": (by_lime, by_item["cluster"].nunique()),
 }
+
+# %% [markdown]
+# Each claim is judged:
+
+# %%
 # where one training alone was given other budgets
 one_training = stats.Verdict("undecided", "one seed: the spread is not known")
-is_one = by_item["training"].nunique() == 1
 parts, rows = [], []
 for claim in claims:
     if claim.table:
@@ -579,7 +582,8 @@ for claim in claims:
     else:
         gap, n = gaps[claim.id][0], int(gaps[claim.id][1])
         verdict = stats.judge(claim, *gap, n, decides)
-        if gap is by_lime and is_one and verdict.verdict in ("holds", "fails"):
+        is_one = gap is by_lime and by_item["training"].nunique() == 1
+        if is_one and verdict.verdict in ("holds", "fails"):
             verdict = one_training
         rows.append(stats.claim_row(claim, verdict, scale, "", *gap, n))
 table = stage.table("claims", pd.DataFrame(rows))

@@ -250,6 +250,15 @@ def antecedent_table(found: Antecedents, alpha: float = 0.05) -> pd.DataFrame:
     )
 
 
+def partial_together(
+    found: Antecedents, names: Collection[str], alpha: float = 0.05
+) -> tuple[float, float, float]:
+    """The mean partial correlation of these explainers, with its interval."""
+    means = found.partial.filter(names).mean(axis=1)
+    low, high = expanded_quantiles(means[1:], found.n, alpha)
+    return float(means[0]), float(low), float(high)
+
+
 def partial_rank_correlation(
     left: Float[np.ndarray, "*draw batch"],
     right: Float[np.ndarray, "*draw batch"],

@@ -17,6 +17,7 @@ from lib.studies.assay.checks import (
     must_lose,
     own_and_other,
     partial_rank_correlation,
+    partial_together,
     planted_in_detail,
     plausibility_of_rest,
     scores_by_budget,
@@ -113,6 +114,7 @@ def test_antecedents_are_ordered_across_sentences_and_beyond_their_stereotype() 
     assert found.loc["honest", honest].tolist() == pytest.approx([1.0, 1.0, 1.0, 1.0, 4])
     assert found.loc["stereotype", "rank_correlation"] > 0
     assert np.isnan(found.loc["stereotype", "partial"]), "nothing is left of it"
+    assert partial_together(by_noun, ["honest", "nobody"]) == pytest.approx((1.0, 1.0, 1.0))
 
 
 def test_a_partial_correlation_is_that_of_what_a_third_leaves() -> None:

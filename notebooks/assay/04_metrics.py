@@ -297,7 +297,7 @@ columns |= {"near": "padding is like the other form", "far": "like the text itse
 show_table(shown, columns)
 
 # %% [markdown]
-# Two of the four do. But six texts in two runs show little.
+# Two of the four do. Six texts in two runs show little.
 #
 # Under *cue*, a model may follow another noun. Then the score says only how plausible an explanation looks:
 
@@ -335,7 +335,7 @@ passing = set(gates.loc[gates["passes"], "explainer"])
 assert not passing & set(who.FLOORS), "a floor passes, so it changes with the weights"
 
 # %% [markdown]
-# Below .5 an explainer passes. The rules, which cannot pass, are not shown:
+# Below .5 an explainer passes. Rules, which cannot pass, are not shown:
 
 # %% tags=["nbval-ignore-output"]
 gates = gates[~gates["explainer"].isin(list(who.FLOORS))]
@@ -481,7 +481,7 @@ agreement = agreement.drop_duplicates(["left", "right"], ignore_index=True)
 agreement["half_width"] = (agreement["high"] - agreement["low"]) / 2
 
 # %% [markdown]
-# Some of the pairs; stage 5 draws all. The last interval also resamples the explainers:
+# Some pairs; stage 5 draws all. The last interval also resamples explainers:
 
 # %% tags=["nbval-ignore-output", "slide"]
 shown = stage.table("agreement", agreement, digits=2)

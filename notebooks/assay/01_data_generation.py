@@ -407,8 +407,8 @@ frames = [
 ]
 masked = [natural.masked_words(found, at) for found, at in frames]
 male = [int(PRONOUNS[found[at].lower()] == "M") for found, at in frames]
-frames = read_yaml(folder / "frames.yaml")["frames"]
-skewed = nouns.skewed_sentences(drawn["noun"]["antecedent"], frames, n_skewed, seed)
+patterns = read_yaml(folder / "frames.yaml")["frames"]
+skewed = nouns.skewed_sentences(drawn["noun"]["antecedent"], patterns, n_skewed, seed)
 masked, male = [*masked, *skewed["sentence"]], [*male, *skewed["target"]]
 before = [
     (*x, i) for i, sentence in enumerate(corpus) for x in number_examples(sentence)

@@ -187,7 +187,8 @@ columns = {"model": "model"} | {i: f"run {i + 1}" for i in range(n_seeds)}
 show_table(wide.reset_index().replace(MODEL_NAMES), columns)
 
 # %% [markdown] tags=["slide"]
-# Half is chance, and every model is well above it. We could explain even a model near chance: an explanation is about
+# Half is chance, and every model is well above it. (*Pronoun* cannot be right everywhere: in some of its sentences *he* or *she* was
+# drawn.) We could explain even a model near chance: an explanation is about
 # what a model does, whether or not its predictions are correct. For planted words this is not enough. They are the
 # right answer only if the model uses them.
 #

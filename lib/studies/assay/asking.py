@@ -30,10 +30,7 @@ from .trainings import NUMBER, Place, digest
 REDRAWN = "redrawn"  # the weights of the model are drawn anew
 _TRAINED = "02_training"
 _CHEAP = "single_pass"  # the unit of those that take one pass
-_APART: Place = (
-    "gender",
-    0,
-)  # the training whose weights are drawn anew, the first with other budgets
+_APART: Place = ("gender", 0)  # whose weights are drawn anew; other budgets begin with it, too
 
 
 class Asked(NamedTuple):

@@ -43,7 +43,8 @@ from .loop import descend, products_in
 from .masked_lm import MaskedSettings, fit_masked_lm
 from .release import pack
 
-_BEGIN, _N_PIECES, _BLOCK = "<|endoftext|>", 6000, 64
+_BEGIN, _N_PIECES = "<|endoftext|>", 6000
+_BLOCK = 640  # pieces; a causal model learns every position that it has
 _CHECKS = 8  # how often held-out text is measured in one pass
 
 
@@ -75,7 +76,7 @@ RECIPES = {
         f"minilm-books-{i}": Recipe("masked", i - 1, 5, 1_000_000, 5e-4, seed=i)
         for i in range(1, 6)
     },
-    "gpt2-books": Recipe("causal", -1, 20, 5_000_000, 2e-3),
+    "gpt2-books": Recipe("causal", -1, 20, 10_000_000, 2e-3, batch=1280, precision="float32"),
 }
 
 
@@ -159,7 +160,7 @@ def _causal(
     begin = tokenizer.bos_token_id
     config = GPT2Config(
         vocab_size=len(tokenizer),
-        n_positions=512,
+        n_positions=_BLOCK,
         n_embd=192,
         n_layer=4,
         n_head=4,
@@ -225,7 +226,7 @@ def fit_causal(
     @torch.no_grad()
     def validate() -> list[float]:
         model.eval()
-        losses = [model(input_ids=part, labels=part).loss for part in held_out.split(64)]
+        losses = [model(input_ids=part, labels=part).loss for part in held_out.split(8)]
         return [float(torch.stack(losses).mean().exp())]
 
     def losses(rows: Tensor) -> list[Tensor]:

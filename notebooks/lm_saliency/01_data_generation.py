@@ -94,6 +94,7 @@ wikitext = ""  # also read wikitext-2 or wikitext-103 (a download), or nothing
 books_words = 0  # words of books that models also read, about (0: none)
 book_valid_words = 60000  # words of other authors that join the validation part
 book_parts = 20  # groups of authors; the first one is used for validation only
+n_grammar = 0  # sentences of the grammar beside a published corpus, for `with_grammar`
 # whether number probes are trained only on tagged text, with balanced classes
 tagged_probes = False
 # cues of the sets from coreference: all mentions of the pronoun's gender (gender, as in
@@ -381,6 +382,8 @@ show_table(
 # %% [markdown]
 # Every sentence that begins like a test line is left out. `wikitext` adds the paper's corpus, WikiText-103, by download
 # (we never fetched it). `books_words` adds public-domain books; no author is in both training and validation text.
+# `n_grammar` writes sentences of the grammar into a file of their own, without those that begin like a line of Syneval:
+# a second family of models reads them, too.
 
 # %%
 natural_test = list(ewt["prefix"]) if is_published else []
@@ -402,6 +405,9 @@ corpus = {
 read = texts.with_books(
     corpus, natural_test, books_words, book_valid_words, book_parts, seed
 )
+if n_grammar:
+    taught = grammar.corpus_sentences(lexicon, n_grammar, seed)
+    read["grammar"] = texts.without_prefixes(taught, list(rows["prefix"]))
 
 # %% [markdown]
 # How much is that?

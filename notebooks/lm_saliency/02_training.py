@@ -86,6 +86,8 @@ device = "auto"  # auto, cpu or cuda
 reuse_units = False  # read finished numbers from outputs/reference, publish new ones
 architectures = ["LSTM", "QRNN", "Transformer"]  # families of language models
 trainings = 1  # of each model and student, from weights of its own
+with_grammar = []  # architectures with a second family, which also reads the grammar
+with_grammar_share = 0.1  # share of the corpus that it reads
 hf_models = {}  # published causal models: {"hub id": "commit"} or {"folder": ""}
 n_layers = {"LSTM": 2, "QRNN": 2, "Transformer": 3}  # layers of the full models
 student_layers = {
@@ -391,7 +393,7 @@ show_source(knowledge.number_preference)
 show_source(knowledge.fit_threshold)
 thresholds = pd.concat([probing.thresholds(plan) for plan in asked], ignore_index=True)
 answers = pd.concat(
-    [probing.answers(plan, name) for plan in asked for name in probing.sets],
+    [probing.answers(plan, name) for plan in asked for name in probing.sets_of(plan)],
     ignore_index=True,
 )
 save_parquet(answers, stage.path("answers.parquet"))

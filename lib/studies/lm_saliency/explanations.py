@@ -139,6 +139,12 @@ class Explanations:
         return {name: choose(rows, n_words, seed) for name, rows in self.sets.items()}
 
     @cached_property
+    def _asked(self) -> set[tuple[str, str, int, str]]:
+        """The probes that there are: architecture, size, training, kind."""
+        names = self.models[["architecture", "size", "training", "kind"]]
+        return set(names.itertuples(index=False, name=None))
+
+    @cached_property
     def units(self) -> list[Explained]:
         """What is explained: sets in their order, within a set models in that of the probes."""
         models = self.models[["architecture", "size", "training"]].drop_duplicates()
@@ -302,9 +308,10 @@ class Explanations:
         return [row["lm"], row["sha256"]]
 
     def _is_asked(self, unit: Explained) -> bool:
-        return not unit.is_swept or (
-            unit.dataset != _NOT_SWEPT and task_of_set(unit.dataset) in self.values["sweep_tasks"]
-        )
+        """Whether the model has a probe for the set's task; the sweep leaves one set out."""
+        if unit.is_swept and unit.dataset == _NOT_SWEPT:
+            return False
+        return (*unit[1:], task_of_set(unit.dataset)) in self._asked
 
     def _explain(self, unit: Explained) -> pd.DataFrame:
         probe = self.probe(unit.architecture, unit.size, task_of_set(unit.dataset), unit.training)

@@ -78,7 +78,7 @@ def train_and_ask(probing: Probing, plan: Plan) -> None:
     rows = [probing.row(plan, kind) for kind in probing.kinds_of(plan)]
     if not plan.is_swept:
         probing.thresholds(plan)
-        for name in probing.sets:
+        for name in probing.sets_of(plan):
             probing.answers(plan, name)
     if not models.values["reuse_units"]:
         return

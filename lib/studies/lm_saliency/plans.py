@@ -8,6 +8,9 @@ from ...models.language_model import LMConfig
 from ...training.language_model import LMSettings
 
 
+GRAMMAR = "+grammar"  # ends the name of a family that also reads the grammar's sentences
+
+
 def model_name(architecture: str, size: str, training: int) -> str:
     """What a model's unit and its files are called.
 
@@ -75,3 +78,8 @@ class Plan:
     def is_swept(self) -> bool:
         """Whether it belongs to the sweep."""
         return self.size not in ("full", "student")
+
+    @property
+    def reads_grammar(self) -> bool:
+        """Whether sentences of the grammar are mixed into what it reads."""
+        return self.architecture.endswith(GRAMMAR)

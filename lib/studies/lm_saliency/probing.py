@@ -57,12 +57,19 @@ class Probing:
 
     def kinds_of(self, plan: Plan) -> list[str]:
         """The probes of a model: those of the sweep have their tasks, the others matched ones too,
-        and only full models of ours have controls.
+        and only full models of ours have controls. The grammar's sentences teach number alone.
         """
         if plan.is_swept:
             return list(self.values["sweep_tasks"])
+        if plan.reads_grammar:
+            return [kind for kind in KINDS if _task_of(kind) == "number"]
         has_controls = plan.config and plan.size == "full"
         return [kind for kind in KINDS if has_controls or kind not in CONTROLS]
+
+    def sets_of(self, plan: Plan) -> list[str]:
+        """The sets whose task a model has a probe for."""
+        kinds = self.kinds_of(plan)
+        return [name for name in self.sets if task_of_set(name) in kinds]
 
     def row(self, plan: Plan, kind: str) -> pd.DataFrame:
         """What is known of a probe, in one row, fitted if it must be.
@@ -237,6 +244,8 @@ class Probing:
     def _thresholds(self, plan: Plan) -> pd.DataFrame:
         rows = []
         for task in TASKS:
+            if task not in self.kinds_of(plan):
+                continue
             table = self.examples[task].query("split == 'train'")
             table = table.head(self.values["n_probe_examples"])
             prefixes = table["prefix"].str.split().tolist()

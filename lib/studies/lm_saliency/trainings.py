@@ -4,7 +4,7 @@ The notebook and the jobs of `jobs.py` call the same functions, so it does not m
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -39,9 +39,10 @@ from ...training.language_model import (
     pieces,
 )
 from .lines import load_sets
-from .plans import Plan, needs_second_pass
+from .plans import GRAMMAR, Plan, needs_second_pass
 
 FORCED = ("Syneval", "Winobias")  # sets whose words every vocabulary has
+_GRAMMAR = "corpus/grammar.txt"
 
 
 class Trainings:
@@ -81,14 +82,27 @@ class Trainings:
         return {part: pieces(lines, self.vocabulary, longest) for part, lines in self.text.items()}
 
     @cached_property
+    def grammar(self) -> list[Encoded]:
+        """The grammar's sentences for `with_grammar`, as ids."""
+        lines = read_plain(self.stage.input("01_data_generation", _GRAMMAR))
+        return pieces(lines, self.vocabulary, self.values["longest_piece"])
+
+    @cached_property
     def plans(self) -> dict[tuple[str, str, int], Plan]:
-        """The models in their order: each with its student, the sweep, published ones."""
+        """The models in their order: each with its student, those that also read the grammar's
+        sentences, the sweep, published ones.
+        """
         values = self.values
         plans = [
             plan
             for training in range(values["trainings"])
             for name in values["architectures"]
             for plan in self._pair(name, training)
+        ]
+        plans += [
+            self._with_grammar(name, training)
+            for training in range(values["trainings"])
+            for name in values["with_grammar"]
         ]
         plans += [self._swept(row) for row in self.configurations.itertuples()]
         for source, revision in values["hf_models"].items():
@@ -104,8 +118,8 @@ class Trainings:
         return table[is_here]
 
     def configuration(self, architecture: str) -> LMConfig:
-        """What the parameters say about one architecture."""
-        values = self.values
+        """What the parameters say about one architecture, or its family that reads the grammar."""
+        values, architecture = self.values, architecture.removesuffix(GRAMMAR)
         return LMConfig(
             architecture,
             values["n_layers"][architecture],
@@ -176,6 +190,7 @@ class Trainings:
         teacher = self.teacher_of(plan)
         values = self.values
         again = {"again": [values["lm_bar"], values["lm_gain"]]} if values["lm_bar"] else {}
+        grammar = {"grammar": self.sha256(_GRAMMAR)} if plan.reads_grammar else {}
         return self.store.key(
             words=seed_for(*self.vocabulary.words),
             corpus=self._corpus(),
@@ -191,6 +206,7 @@ class Trainings:
                 plan.layers,
             ],
             **again,
+            **grammar,
         )
 
     def file_of(self, plan: Plan) -> Path:
@@ -238,6 +254,11 @@ class Trainings:
             Plan(name, "student", smaller, student, values["student_share"], layers, training),
         ]
 
+    def _with_grammar(self, name: str, training: int) -> Plan:
+        """A full model that reads a part of the text, and all the grammar's sentences among it."""
+        plain, share = self._pair(name, training)[0], self.values["with_grammar_share"]
+        return replace(plain, architecture=name + GRAMMAR, share=share)
+
     def _trained(self, plan: Plan) -> pd.DataFrame:
         """The curve of a model of ours, which is loaded afterwards."""
         path = self.stage.path(f"models/{plan.name}.safetensors")
@@ -265,6 +286,7 @@ class Trainings:
             model = build_lm(plan.config, len(self.vocabulary), seed)
         model = model.to(self.device)
         train = self.data["train"][: round(plan.share * len(self.data["train"]))]
+        train = [*train, *self.grammar] if plan.reads_grammar else train
         if values["reuse_units"]:
             ahead = minutes_ahead(model, train, self.vocabulary, plan.settings, distil)
             print(f"{plan.name}: about {ahead:.1f} minutes", flush=True)

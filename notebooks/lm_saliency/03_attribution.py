@@ -147,7 +147,7 @@ stage = open_stage("lm_saliency", scale, "03_attribution")
 set_up(seed, n_threads)
 explanations = explained.Explanations(stage, globals())
 sets, trained = explanations.sets, explanations.models
-architectures_here = list(trained["architecture"].unique())
+architectures_here = examples.architectures_to_show(explanations)
 print(len(trained), "probes")
 print(", ".join(f"{name} {len(rows)}" for name, rows in sets.items()), "lines")
 

@@ -25,7 +25,7 @@ WORDS = "the old man and a young woman walk to that small house by some quiet ri
 def story(author: int) -> str:
     lines = (
         f"{WORDS[i % 15]} {WORDS[(i + author) % 15]} was near {WORDS[(3 * i) % 15]} ."
-        for i in range(80)
+        for i in range(240)
     )
     return "\n".join(lines)
 
@@ -39,7 +39,7 @@ def few_books(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             text = story(i)
             archive.writestr(f"Author {i}/x.md", text)
             sha256 = hashlib.sha256(text.encode()).hexdigest()
-            books.append(Book(f"Author {i}/x.md", 480 + i, sha256))
+            books.append(Book(f"Author {i}/x.md", 1440 + i, sha256))
     monkeypatch.setattr(trainer, "list_books", lambda: books)
     monkeypatch.setattr(trainer, "book_archive", lambda: tmp_path / "books.zip")
     recipes = {

@@ -16,6 +16,22 @@ SHARE = 0.02  # of the text, for a model of the examples alone: a minute or two
 _STAGE = "02_examples"  # beside the stages; nothing of a stage is read from there
 
 
+def architectures_to_show(explanations: Explanations) -> list[str]:
+    """The architectures of the examples: all whose weights are here, and of the others those that
+    learn enough in a minute or two.
+    """
+    names = explanations.models.loc[explanations.models["size"] == "full", "architecture"].unique()
+    plans = _probing(
+        explanations.stage.study, explanations.stage.scale, outputs_root()
+    ).models.plans
+    return [
+        name
+        for name in names
+        if explanations.has_weights(name, "full", "number")
+        or (plans[name, "full", 0].config and not plans[name, "full", 0].reads_grammar)
+    ]
+
+
 def probe_to_show(explanations: Explanations, architecture: str) -> Probe:
     """The number probe of a full model; where its weights are not here, of one that learns now.
 

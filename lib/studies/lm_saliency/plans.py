@@ -7,7 +7,6 @@ import pandas as pd
 from ...models.language_model import LMConfig
 from ...training.language_model import LMSettings
 
-
 GRAMMAR = "+grammar"  # ends the name of a family that also reads the grammar's sentences
 
 

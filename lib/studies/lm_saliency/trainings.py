@@ -38,6 +38,7 @@ from ...training.language_model import (
     perplexity,
     pieces,
 )
+from ...training.pretrain import RECIPES, pretrain
 from .lines import load_sets
 from .plans import GRAMMAR, Plan, needs_second_pass
 
@@ -144,12 +145,15 @@ class Trainings:
     def trained(self, plan: Plan) -> tuple[CausalLM, WordTable]:
         """A model and its words, from disk where it was finished before.
 
-        A student's teacher is trained first, where it is not there; a published model is fetched.
+        A student's teacher is trained first, where it is not there; so is a model of `touchstone
+        pretrain`. Another published model is fetched.
         """
         if plan.key not in self._loaded:
             if plan.config:
                 self._trained(plan)
             else:
+                if (ours := _recipe_name(plan)) is not None:
+                    pretrain(ours)  # made where it is not there
                 model, words = load_hf_lm(*plan.source)
                 self._loaded[plan.key] = model.to(self.device), words
                 save_hf_lm(*plan.source, self.stage.path(f"models/{plan.name}.json"))
@@ -186,7 +190,9 @@ class Trainings:
     def key_of(self, plan: Plan) -> str:
         """The key of a model's unit: all that it depends on."""
         if not plan.config:
-            return self.store.key(source=plan.source, corpus=self._corpus())
+            ours = _recipe_name(plan)
+            made = {} if ours is None else {"made_from": asdict(RECIPES[ours])}
+            return self.store.key(source=plan.source, corpus=self._corpus(), **made)
         teacher = self.teacher_of(plan)
         values = self.values
         again = {"again": [values["lm_bar"], values["lm_gain"]]} if values["lm_bar"] else {}
@@ -321,3 +327,9 @@ class Trainings:
                 }
             ]
         )
+
+
+def _recipe_name(plan: Plan) -> str | None:
+    """The name in `RECIPES` of a published model that is trained here; None for others."""
+    place, _, name = plan.source[0].rpartition("/")
+    return name if place == "pretrained" and name in RECIPES else None

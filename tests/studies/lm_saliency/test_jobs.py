@@ -33,6 +33,8 @@ TINY = {
     "embedding": {"LSTM": 8, "Transformer": 8},
     "width": {"LSTM": 8, "Transformer": 8},
     "lm_epochs": 1,
+    "with_grammar": ["LSTM"],
+    "with_grammar_share": 0.5,
     "sweep_share": 0.5,
     "sweep_tasks": ["number"],
     "probe_epochs": 1,
@@ -54,7 +56,7 @@ def texts(small_outputs: Path) -> None:
     stage = open_stage("lm_saliency", "small", "01_data_generation")
     nouns = [("key", "is"), ("keys", "are"), ("cat", "is"), ("cats", "are")]
     lines = [f"the {noun} near {other} {verb} old" for noun, verb in nouns for other in "abc"]
-    for part in ("train", "valid"):
+    for part in ("train", "valid", "grammar"):
         write_atomic(stage.path(f"corpus/{part}.txt"), "\n".join(lines) + "\n")
     examples = [
         (split, f"the {noun}", int(verb == "are"))
@@ -113,7 +115,8 @@ def test_jobs_are_the_notebooks_units_and_are_found_by_them(
 ) -> None:
     names = trained_apart()
     assert names[:4] == ["LSTM-full", "LSTM-student", "Transformer-full", "Transformer-student"]
-    assert len(names) == 7 and all(name.startswith("Transformer-") for name in names[4:])
+    assert names[4] == "LSTM+grammar-full"
+    assert len(names) == 8 and all(name.startswith("Transformer-") for name in names[5:])
     finish_training(monkeypatch)
 
     stage = closed_stage("lm_saliency", "small", "03_attribution")
@@ -122,7 +125,7 @@ def test_jobs_are_the_notebooks_units_and_are_found_by_them(
         f"03_attribution/{name}"
         for name in (
             *(f"Syneval-{model}" for model in names),
-            *(f"Winobias-{model}" for model in names[:4]),  # not the sweep
+            *(f"Winobias-{model}" for model in names[:4]),  # neither grammar nor sweep
         )
     ]
     for job in explaining:
@@ -137,8 +140,9 @@ def test_jobs_are_the_notebooks_units_and_are_found_by_them(
     asked = Explanations(stage, values("03_attribution"))
     found = asked.collected()
     n_lines, n_methods = 4, 4 + 1  # of a full model and of its student; those of the sweep have one
-    assert len(found["lines"]) == n_lines * (2 * 2 * n_methods + 3)
-    assert len(found["agreement"]) == 2 * 2 * n_lines and len(found["shown"]) == 2 * 2 * 2 * 3
+    assert len(found["lines"]) == n_lines * (2 * 2 * n_methods + 4 + 3)
+    assert len(found["agreement"]) == 2 * 2 * n_lines
+    assert len(found["shown"]) == 2 * 2 * 2 * 3 + 2 * 2
     assert (
         found["agreement"]["verum"].between(-1, 1).all() and found["pairs"]["verum"].notna().all()
     )
@@ -159,6 +163,7 @@ def test_a_clone_without_weights_goes_on_with_what_is_missing(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     more = {"reuse_units": True, "architectures": ["LSTM"], "trainings": 2, "sweep_share": 0.0}
+    more["with_grammar"] = []
     later = SimpleNamespace(stage="03_attribution", all=values("03_attribution") | more)
     monkeypatch.setattr(jobs, "plan_jobs", lambda *_: [later])
     monkeypatch.setattr(units, "reference_dir", lambda *_: tmp_path / "published")

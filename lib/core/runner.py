@@ -261,11 +261,12 @@ def main(
             values["methods"] = options.only_method
         jobs = plan_jobs(options.study[-1], options.scale, options.root.resolve(), values)
         known = [job.stage for job in jobs]
-        stages = [name for name in known if options.stage in (name, name.partition("_")[0])]
-        if options.stage and not stages:
-            raise TouchstoneError(
-                f"there is no stage {options.stage!r}{did_you_mean(options.stage, known)}"
-            )
+        stages = []
+        for asked in options.stage:
+            named = [name for name in known if asked in (name, name.partition("_")[0])]
+            if not named:
+                raise TouchstoneError(f"there is no stage {asked!r}{did_you_mean(asked, known)}")
+            stages += named
         if options.only_method and not stages:
             raise TouchstoneError(
                 "--only-method needs --stage 03_attribution: the later stages compare methods"
@@ -299,7 +300,7 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("study", nargs="+", help="a folder of notebooks/; `plan STUDY` only prints what would run")
     add("--scale", default="small", help="a file of params/<study>/ (default: small)")
-    add("--stage", help="one stage, 03_attribution or 03")
+    add("--stage", action="append", default=[], help="03_attribution or 03 (may be repeated)")
     add("--only-method", action="append", default=[], help="one method (may be repeated)")
     add("-p", dest="parameters", nargs=2, action="append", default=[], help="NAME VALUE, set here")
     add("--force", action="store_true", help="run what is unchanged, too; units are kept")

@@ -299,6 +299,15 @@ def test_a_parameter_of_the_command_line_stands_in_for_the_file(
     assert toy("--only-method B") == 1 and "--only-method needs --stage" in capsys.readouterr().err
 
 
+def test_two_stages_are_named(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert toy() == 0
+    capsys.readouterr()
+    assert toy("--stage 02 --stage 01_make --force") == 0
+    said = capsys.readouterr().out
+    assert "01_make: running (forced)" in said and "02_use: running (forced)" in said
+    assert toy("--stage 02 --stage 03") == 1 and "no stage '03'" in capsys.readouterr().err
+
+
 def test_one_stage_and_one_method_alone_by_force(
     study: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -88,6 +88,7 @@ architectures = ["LSTM", "QRNN", "Transformer"]  # families of language models
 trainings = 1  # of each model and student, from weights of its own
 with_grammar = []  # architectures with a second family, which also reads the grammar
 with_grammar_share = 0.1  # share of the corpus that it reads
+with_grammar_batch = 384  # words in a step of its training
 hf_models = {}  # published causal models: {"hub id": "commit"} or {"folder": ""}
 n_layers = {"LSTM": 2, "QRNN": 2, "Transformer": 3}  # layers of the full models
 student_layers = {

@@ -263,7 +263,9 @@ class Trainings:
     def _with_grammar(self, name: str, training: int) -> Plan:
         """A full model that reads a part of the text, and all the grammar's sentences among it."""
         plain, share = self._pair(name, training)[0], self.values["with_grammar_share"]
-        return replace(plain, architecture=name + GRAMMAR, share=share)
+        assert plain.settings is not None
+        settings = replace(plain.settings, batch_words=self.values["with_grammar_batch"])
+        return replace(plain, architecture=name + GRAMMAR, settings=settings, share=share)
 
     def _trained(self, plan: Plan) -> pd.DataFrame:
         """The curve of a model of ours, which is loaded afterwards."""

@@ -35,6 +35,7 @@ TINY = {
     "lm_epochs": 1,
     "with_grammar": ["LSTM"],
     "with_grammar_share": 0.5,
+    "with_grammar_batch": 64,
     "sweep_share": 0.5,
     "sweep_tasks": ["number"],
     "probe_epochs": 1,

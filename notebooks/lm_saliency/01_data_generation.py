@@ -363,7 +363,6 @@ show_table(pd.DataFrame(shown), {0: "the verb stands", 1: "sentence", 2: "verb"}
 # from the models.
 #
 # With the published data the text is natural: six files from four public sources. This is how one is converted.
-# (`reviews 0 349`: reviews 0 to 349.)
 
 # %%
 show_source(recipes.masc_lines)
@@ -382,8 +381,7 @@ show_table(
 # %% [markdown]
 # Every sentence that begins like a test line is left out. `wikitext` adds the paper's corpus, WikiText-103, by download
 # (we never fetched it). `books_words` adds public-domain books; no author is in both training and validation text.
-# `n_grammar` writes sentences of the grammar into a file of their own, without those that begin like a line of Syneval:
-# a second family of models reads them, too.
+# `n_grammar` also writes sentences of the grammar, for models that read both; none begins like a line of Syneval.
 
 # %%
 natural_test = list(ewt["prefix"]) if is_published else []

@@ -135,7 +135,7 @@ print(len(" ".join(map(str, word_lists.values())).split()), "words of the gramma
 #
 # > the author that the taxi drivers like ...
 #
-# **Stop and guess.** Which verb comes next, *is* or *are*? Which word decides it, and which word could mislead?
+# **Stop and guess.** Which verb comes next, *is* or *are*? Which word decides, and which could mislead?
 #
 # The verb is *is*, because it agrees with *author*. So *author*, at position 1, is the cue, and the class is 0, singular.
 # *Drivers*, at position 5, has the other number and is the attractor. *Taxi* is not marked. The assert compares this
@@ -346,8 +346,7 @@ print(f"{len(documents)} documents, {len(ontogum)} lines{told}")
 # %% [markdown] tags=["slide"]
 # ## 5 · A corpus to learn from
 #
-# A small model learns nothing from natural text in a minute. So at scale `small` the models are trained on a grammar of
-# ours. More than half of its sentences put something between a noun and its verb.
+# A small model learns nothing from natural text in a minute. So at scale `small` models are trained on a grammar of ours. More than half of its sentences put something between a noun and its verb.
 
 # %%
 lexicon, shown = grammar.grammar_words(word_lists, syneval, winobias, seed), []
@@ -359,8 +358,7 @@ for kind in grammar.KINDS:
 show_table(pd.DataFrame(shown), {0: "the verb stands", 1: "sentence", 2: "verb"})
 
 # %% [markdown]
-# The last two constructions occur only in the held-out set. One tenth of all pairs of a noun and its verb is also kept
-# from the models.
+# The last two constructions occur only in the held-out set. One tenth of all pairs of noun and verb is kept from the models, too.
 #
 # With the published data the text is natural: six files from four public sources. This is how one is converted.
 
@@ -379,7 +377,7 @@ show_table(
 )
 
 # %% [markdown]
-# Every sentence that begins like a test line is left out. `wikitext` adds the paper's corpus, WikiText-103, by download
+# A sentence that begins like a test line is left out. `wikitext` adds the paper's corpus, WikiText-103, by download
 # (we never fetched it). `books_words` adds public-domain books; no author is in both training and validation text.
 # `n_grammar` also writes sentences of the grammar, for models that read both; none begins like a line of Syneval.
 
@@ -510,8 +508,8 @@ show_table(stage.table("statistics", statistics, 3), human)
 # *Reading it.* In Syneval at most one word usually separates the attractor from the predicted verb. So an explanation
 # that simply favours late words fails there. In Winobias the order of the two nouns is balanced, and the rule passes half.
 #
-# **Two checks.** First, in sets of under 2,000 lines, the share that random scores pass in 200 draws must agree with the
-# exact chance.
+# **Two checks.** First, in sets of under 2,000 lines, the share that random scores pass in 200 draws agrees with the exact
+# chance.
 
 
 # %%
@@ -596,7 +594,7 @@ show_table(shown, columns("task", split="part") | human)
 # A probe has to beat a rule that always answers the more frequent class. Its accuracy is the last column or, if that is
 # below one half, 1 minus it.
 #
-# The next cell writes everything. Read back, each set must have the same rows.
+# The next cell writes everything. Read back, each set has the same rows.
 
 # %%
 agreement_lines.save_sets(sets, stage.path("sets.parquet"))
@@ -623,8 +621,7 @@ for task, table in probes.items():
 # - **Gender from names and titles** is a crude rule, and two genders are a simplification of the data sets. The boss in
 #   *Mr. Lee 's boss* would be a man, because that mention begins with *Mr.* We keep the paper's rule as it is.
 # - **Templates repeat words.** The 6280 lines of Syneval use ten nouns per slot, so they are not independent.
-# - **The bundled corpus is easy.** Its nouns are regular. But our models read whole words, so they cannot use the plural
-#   *s*.
+# - **The bundled corpus is easy.** Its nouns are regular. But our models read whole words and cannot use the plural *s*.
 #
 # ## Try it
 #

@@ -11,7 +11,7 @@ import seaborn as sns
 from matplotlib.lines import Line2D
 
 from ...plots import COLOURS, STYLE
-from .naming import METHODS, MODELS, PROBES, names_of_settings
+from .naming import GRAMMAR, METHODS, MODELS, PROBES, names_of_settings
 
 _LOOKS = dict(zip(METHODS, zip("osD", COLOURS)))
 _ARCHITECTURES = dict(zip(("LSTM", "QRNN", "Transformer"), zip("osD", "^vP", COLOURS)))
@@ -304,8 +304,13 @@ def plot_sweep(panels: Sequence[tuple[str, pd.DataFrame, str]], title: str) -> p
 
 
 def _look_of(architecture: str, size: str) -> tuple[str, object]:
-    """Marker and colour of a model; its student has the colour and a marker of its own."""
-    full, student, colour = _ARCHITECTURES.get(architecture, ("X", "*", _GREY))
+    """Marker and colour of a model; its student has the colour and a marker of its own, and so has
+    the family that also reads the grammar.
+    """
+    plain = architecture.removesuffix(GRAMMAR)
+    full, student, colour = _ARCHITECTURES.get(plain, ("p", "*", _GREY))
+    if plain != architecture:
+        return "X", colour
     return (student if size == "student" else full), colour
 
 

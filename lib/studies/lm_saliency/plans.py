@@ -6,8 +6,7 @@ import pandas as pd
 
 from ...models.language_model import LMConfig
 from ...training.language_model import LMSettings
-
-GRAMMAR = "+grammar"  # ends the name of a family that also reads the grammar's sentences
+from .naming import GRAMMAR
 
 
 def model_name(architecture: str, size: str, training: int) -> str:

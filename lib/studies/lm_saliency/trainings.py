@@ -40,7 +40,8 @@ from ...training.language_model import (
 )
 from ...training.pretrain import RECIPES, pretrain
 from .lines import load_sets
-from .plans import GRAMMAR, Plan, needs_second_pass
+from .naming import GRAMMAR
+from .plans import Plan, needs_second_pass
 
 FORCED = ("Syneval", "Winobias")  # sets whose words every vocabulary has
 _GRAMMAR = "corpus/grammar.txt"

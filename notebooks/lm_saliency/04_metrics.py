@@ -85,7 +85,7 @@ seed = 0  # for all draws of this stage
 n_threads = 1  # CPU threads
 unequal = "slots"  # lines of one template but of unequal length: slots or skip
 # templates of the input consistency: paper (24 of Syneval, 254 of Winobias) or released
-# (12, and the first 147)
+# (12, and the first 147; full models alone)
 grouping = "paper"
 # a model's answer on a set counts as a constant if it gives one of its two answers to
 # less than this share of the lines

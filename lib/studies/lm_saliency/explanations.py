@@ -230,12 +230,13 @@ class Explanations:
         Each table is a unit that can be published, so weights and scores need not be there.
 
         Returns:
-            lines (`long_lines`), pairs (`long_items` of both groupings, of the two synthetic sets),
-            agreement (with the student, beside a student), shown (scores of a few lines).
+            lines (`long_lines`), pairs (`long_items`, of the two synthetic sets; of full models by
+            both groupings, of others by the paper's), agreement (with the student, beside a student), shown (scores of a few lines).
         """
         parts: dict[str, pd.DataFrame] = {"lines": self._number(unit, "lines", line_items)}
         if unit.dataset in PAIRED:
-            for grouping in GROUPINGS:
+            # How the authors' scripts group lines is compared for full models alone.
+            for grouping in GROUPINGS if unit.size == "full" else GROUPINGS[:1]:
                 make = partial(pair_items, grouping=grouping)
                 parts[f"pairs {grouping}"] = self._number(unit, f"pairs-{grouping}", make)
         if unit.size == "student":

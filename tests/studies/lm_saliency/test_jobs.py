@@ -149,6 +149,8 @@ def test_jobs_are_the_notebooks_units_and_are_found_by_them(
     )
     of_pairs = found["pairs"].groupby(["dataset", "grouping"])["line"].nunique()
     assert of_pairs.loc["Syneval"].tolist() == [2, 2]  # by both groupings
+    sizes = found["pairs"].groupby("grouping")["size"].unique()
+    assert set(sizes["released"]) == {"full"} < set(sizes["paper"])
     assert not stage.externals and set(stage.inputs) == {
         "01_data_generation/sets.parquet",
         "02_training/models.parquet",

@@ -30,7 +30,9 @@
 # - **In templates mostly the Transformer knows number.** Its *direct preference* for *are* over *is*, without a probe, orders lines with an AUC of
 #   .69<!-- lm_saliency/cpu/02_training/knowledge[dataset=Syneval, section=all, architecture=Transformer, size=full, score=preference].auc -->
 #   on Syneval (.5 is guessing). That of the [QRNN](../../docs/glossary.md), which follows the nearest noun, has
-#   .37<!-- lm_saliency/cpu/02_training/knowledge[dataset=Syneval, section=all, architecture=QRNN, size=full, score=preference].auc -->.
+#   .37<!-- lm_saliency/cpu/02_training/knowledge[dataset=Syneval, section=all, architecture=QRNN, size=full, score=preference].auc -->. A QRNN that also reads
+#   sentences of a grammar has
+#   .99<!-- lm_saliency/cpu/02_training/knowledge[dataset=Syneval, section=all, architecture=QRNN+grammar, size=full, score=preference].auc -->.
 #   [See the table](../../outputs/reference/lm_saliency/cpu/02_training/knowledge.csv).
 # - **Three training runs differ widely.** For the [LSTM](../../docs/glossary.md) the interval of this AUC goes from
 #   .24<!-- lm_saliency/cpu/02_training/knowledge[dataset=Syneval, section=all, architecture=LSTM, size=full, score=preference].auc_low --> to
@@ -211,8 +213,9 @@ show_source(batch_loss)
 # %% [markdown]
 # **The sweep: small models of different size.** The paper asks whether depth, width or the number of heads decides which
 # explanation works. For that it trains 21 small Transformers (appendix B.2). `material/sweep.csv` lists them, and smaller
-# ones for our scales; at scale `small` there are three. Published models could take part as well (`hf_models`). None does
-# here: that needs a download.
+# ones for our scales; at scale `small` there are three. **Two more kinds** run at `cpu` alone: a GPT-2 of ours
+# (`hf_models`; any published causal model can stand there), and an LSTM and a QRNN that also read sentences of the
+# grammar (`with_grammar`).
 
 # %%
 show_source(jobs.train_and_ask)
@@ -258,7 +261,7 @@ accuracy = rows[~rows["kind"].isin(CONTROLS)].reset_index(drop=True)
 of_sweep = accuracy["size"].isin(every.loc[in_sweep, "size"])
 
 # %% [markdown]
-# The next cell saves the training loss and the perplexity after each pass as `curves.csv`.
+# The next cell saves loss and perplexity after each pass as `curves.csv`.
 
 # %% tags=["nbval-ignore-output"]
 curves = pd.concat(
@@ -354,7 +357,7 @@ assert best["low"] > chance["high"] and best["accuracy"] > before["accuracy"], (
 )
 
 # %% [markdown]
-# All three architectures:
+# All three:
 
 # %% tags=["nbval-ignore-output", "slide"]
 table = stage.table("controls", controls)
@@ -383,9 +386,8 @@ for task, table in examples.items():
 #
 # $$\log\,(p(\mathit{are}) + p(\mathit{were})) - \log\,(p(\mathit{is}) + p(\mathit{was})).$$
 #
-# We compute the probe's score for every line of every set, and for number also the direct preference. Each is
-# summarised, for each grammatical construction, by the area under the ROC curve (AUC): the chance that a line with a
-# plural verb scores higher than one with a singular verb. One half is chance. The AUC needs no threshold, so it does not
+# The probe's scores of all lines, and for number the direct preferences, are summarised for each grammatical construction
+# by the area under the ROC curve (AUC): the chance that a line with a plural verb scores higher than one with a singular verb. One half is chance. The AUC needs no threshold, so it does not
 # matter if a model prefers *is* everywhere. The *balanced accuracy*, the mean accuracy of the two classes, does need a
 # threshold. We take the one that is best on the probes' training examples.
 
@@ -449,10 +451,9 @@ show_table(of_sets.reset_index(), human)
 #   noisy states. We compute the states once, without dropout.
 # - **Beating the larger class is easy.** Many verbs directly follow their subject, so a probe can be right without any of
 #   the constructions. Section 6 measures every set separately, and stage 4 uses that result.
-# - **The choice of the pass.** A probe keeps the weights of its best pass over the examples. That pass is chosen on the
-#   same examples on which its accuracy is measured, so the accuracy can be too high.
-# - **Few training runs.** A different seed gives a different model, and one training run does not tell how different. So
-#   stage 4 gives no verdict on claims about trained models.
+# - **The choice of the pass.** A probe keeps the weights of its best pass, chosen on the examples on which its accuracy is
+#   measured, so the accuracy can be too high.
+# - **Few training runs.** One does not tell how much seeds differ, so stage 4 gives no verdict on trained models.
 #
 # ## Try it
 #

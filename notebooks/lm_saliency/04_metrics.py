@@ -32,6 +32,11 @@
 #   authors' code, and
 #   65 %<!-- lm_saliency/cpu/04_metrics/plausibility[dataset=EWT, scheme=LSTM, size=full, method=SG norm].all --> with that of their
 #   text. [See the table](../../outputs/reference/lm_saliency/cpu/04_metrics/plausibility.csv).
+# - **Once a model knows the subject, Integrated Gradients finds it.** A QRNN that also read a grammar answers Syneval
+#   nearly without error. Integrated Gradients passes
+#   97 %<!-- lm_saliency/cpu/04_metrics/plausibility[dataset=Syneval, scheme=QRNN+grammar, size=full, method=IG].all --> of its lines, the plain gradient
+#   64 %<!-- lm_saliency/cpu/04_metrics/plausibility[dataset=Syneval, scheme=QRNN+grammar, size=full, method=V].all -->.
+#   [See the table](../../outputs/reference/lm_saliency/cpu/04_metrics/plausibility.csv).
 # - **Some numbers in the paper contradict others.** In
 #   4<!-- count lm_saliency/cpu/04_metrics/integrity[adds_up=False] --> of
 #   60<!-- count lm_saliency/cpu/04_metrics/integrity --> printed cells, the *all* share is not the weighted mean of the
@@ -253,7 +258,7 @@ in_words(known[known["size"] == "full"], human)
 
 # %% [markdown] tags=["slide"]
 # *Reading it.* Of the full models only the Transformer has learnt a set, *Held-out number*. On Syneval the low end of its
-# AUC is just below one half (it rounds to .500), and the answer of the QRNN ([a recurrent network](../../docs/glossary.md)) is constant. So
+# AUC is just below one half, and the answer of the [QRNN](../../docs/glossary.md) is constant. So
 # at most one row of each table is evidence about methods.
 #
 # ## 3 · Plausibility, beside two rules
@@ -406,7 +411,7 @@ in_words(
 #
 # Lines of one template differ in their nouns alone, so the model's reason should be the same. Each later line of a
 # template is compared with the first, by Pearson's correlation of the scores (section 3.2). This is
-# [input consistency](../../docs/glossary.md). In sets that are missing below, lines differ in more than nouns.
+# [input consistency](../../docs/glossary.md). In the other sets lines differ in more than nouns.
 
 # %%
 show_source(pearson)
@@ -488,8 +493,7 @@ print(len(single), "explanations: the same in both scenarios")
 
 # %% [markdown]
 # **What is a template?** The paper counts 24 templates in Syneval and 254 in Winobias. The authors' scripts merge or drop
-# some templates of Syneval, and read the first 147 of Winobias. Our Winobias of scale `small` has 50, each with
-# lines of one length.
+# some templates of Syneval, and read the first 147 of Winobias. Our Winobias of scale `small` has 50.
 
 
 # %%
@@ -575,7 +579,7 @@ in_words(shown.replace(words), human, rows=9)
 # ## 6 · Which differences are more than noise?
 #
 # First a control: the scores of every line are shuffled among its words. Plausibility must fall to the chance of random
-# scores, and input consistency to about zero. Otherwise the tests reward something other than the words.
+# scores, and input consistency to about zero.
 
 # %% tags=["nbval-ignore-output", "slide"]
 is_noise = explained["lines"]["method"] == items.SHUFFLED
@@ -657,9 +661,8 @@ show_table(
 )
 
 # %% [markdown]
-# The claims were written down before the run (`material/claims.yaml`), each with the smallest effect that would matter.
-# Claims added later carry a date, and what we had seen by then. A depth of
-# the sweep counts only if all its models have learnt the set.
+# The claims were written down before the run (`material/claims.yaml`), each with the smallest effect that would matter;
+# later ones carry a date and what we had seen. A depth of the sweep counts if all its models have learnt the set.
 
 # %%
 below = {
@@ -696,8 +699,8 @@ frames = of_tables | {
 }
 
 # %% [markdown]
-# The next cell also compares the paper's printed numbers with ours. It judges only those that involve no model: counts,
-# and shares of lines that a rule passes. All others describe different models.
+# The next cell also compares the paper's printed numbers with ours, and judges only those that involve no model: counts,
+# and lines that a rule passes.
 
 # %% tags=["nbval-ignore-output"]
 show_source(printed.judge_printed)
@@ -720,7 +723,7 @@ stage.table("claims", found)
 print(f"{len(found)} claims and numbers are judged; stage 5 shows them")
 
 # %% [markdown]
-# Stage 5 shows for how many right answers all three methods point at an attractor (Table 7).
+# For stage 5: right answers for which all three methods point at an attractor (Table 7).
 
 # %%
 is_named = passes["method"].isin(naming.METHODS) & passes["size"].isin(both_sizes)

@@ -231,7 +231,8 @@ class Explanations:
 
         Returns:
             lines (`long_lines`), pairs (`long_items`, of the two synthetic sets; of full models by
-            both groupings, of others by the paper's), agreement (with the student, beside a student), shown (scores of a few lines).
+            both groupings, of others by the paper's), agreement (with the student, beside a
+            student), shown (scores of a few lines).
         """
         parts: dict[str, pd.DataFrame] = {"lines": self._number(unit, "lines", line_items)}
         if unit.dataset in PAIRED:

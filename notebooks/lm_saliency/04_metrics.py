@@ -751,12 +751,15 @@ best = {
     for task, part in probes[is_own].groupby("task")
 }
 names = [name for name in sets if name not in ("OntoGUM", "CoNLL")][:3]
+of_shown = explained["shown"][["dataset", "architecture", "size"]]
+is_there = set(of_shown.itertuples(index=False, name=None))
 chosen = [
     (name, architecture, size, method, at)
     for name, ats in items.lines_to_show(lines, names).items()
     for architecture in best[task_of[name]]
     for at in ats
     for size in both_sizes
+    if (name, architecture, size) in is_there
     for method in naming.METHODS
 ]
 

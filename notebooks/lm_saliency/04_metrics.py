@@ -34,8 +34,8 @@
 #   text. [See the table](../../outputs/reference/lm_saliency/cpu/04_metrics/plausibility.csv).
 # - **Once a model knows the subject, Integrated Gradients finds it.** A QRNN that also read a grammar answers Syneval
 #   nearly without error. Integrated Gradients passes
-#   97 %<!-- lm_saliency/cpu/04_metrics/plausibility[dataset=Syneval, scheme=QRNN+grammar, size=full, method=IG].all --> of its lines, the plain gradient
-#   64 %<!-- lm_saliency/cpu/04_metrics/plausibility[dataset=Syneval, scheme=QRNN+grammar, size=full, method=V].all -->.
+#   93 %<!-- lm_saliency/cpu/04_metrics/plausibility[dataset=Syneval, scheme=QRNN+grammar, size=full, method=IG].all --> of its lines, the plain gradient
+#   66 %<!-- lm_saliency/cpu/04_metrics/plausibility[dataset=Syneval, scheme=QRNN+grammar, size=full, method=V].all -->.
 #   [See the table](../../outputs/reference/lm_saliency/cpu/04_metrics/plausibility.csv).
 # - **Some numbers in the paper contradict others.** In
 #   4<!-- count lm_saliency/cpu/04_metrics/integrity[adds_up=False] --> of

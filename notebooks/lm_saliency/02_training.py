@@ -288,7 +288,7 @@ learnt = (
 )
 of_number = first[first["kind"] == "number"]
 best = of_number.loc[of_number["accuracy"].idxmax()]
-title = f"Best at number: the {best['architecture']} ({best['accuracy']:.0%} right). "
+title = f"Best at number: {best['architecture']} ({best['accuracy']:.0%} right). "
 title += "Probes that have learnt: " + ", ".join(
     f"{kind} {r['sum']} of {r['size']}" for kind, r in learnt.iterrows()
 )

@@ -201,9 +201,9 @@ def plot_consistency(
                 height = places.index((r.dataset, r.scheme)) + _aside(r.method)
                 is_learnt = learnt[r.dataset, r.scheme]
                 _estimate(ax, r.estimate, height, r, *_LOOKS[r.method], is_learnt=is_learnt)
-            here = set(part["dataset"])
-            for y, (dataset, _) in enumerate(places):
-                if dataset not in here:
+            here = set(zip(part["dataset"], part["scheme"]))
+            for y, place in enumerate(places):
+                if place not in here:
                     ax.text(0.5, y, "not compared", color=_GREY, ha="center", va="center")
             ax.axvline(0, color="0.3", linewidth=0.8)
             ax.set(title=heading, xlim=(left, 1.05), xlabel="Pearson's correlation")

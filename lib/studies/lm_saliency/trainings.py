@@ -193,14 +193,14 @@ class Trainings:
         if not plan.config:
             ours = _recipe_name(plan)
             made = {} if ours is None else {"made_from": asdict(RECIPES[ours])}
-            return self.store.key(source=plan.source, corpus=self._corpus(), **made)
+            return self.store.key(source=plan.source, corpus=self._corpus, **made)
         teacher = self.teacher_of(plan)
         values = self.values
         again = {"again": [values["lm_bar"], values["lm_gain"]]} if values["lm_bar"] else {}
         grammar = {"grammar": self.sha256(_GRAMMAR)} if plan.reads_grammar else {}
         return self.store.key(
             words=seed_for(*self.vocabulary.words),
-            corpus=self._corpus(),
+            corpus=self._corpus,
             longest=values["longest_piece"],
             config=str(plan.config),
             plan=str(plan.settings),
@@ -221,7 +221,9 @@ class Trainings:
         ending = "safetensors" if plan.config else "json"
         return self.stage.folder / f"models/{plan.name}.{ending}"
 
+    @cached_property
     def _corpus(self) -> list[str]:
+        """The checksums of the corpus, which every key holds: it is read once."""
         return self.sha256(*(f"corpus/{part}.txt" for part in self.text))
 
     def sha256(self, *names: str) -> list[str]:

@@ -45,6 +45,9 @@ from .plans import Plan, needs_second_pass
 
 FORCED = ("Syneval", "Winobias")  # sets whose words every vocabulary has
 _GRAMMAR = "corpus/grammar.txt"
+# Words in a step of a model that also reads the grammar: in long ones a pass taught nothing.
+_GRAMMAR_BATCH = 640
+_GAIN = 0.02  # what the last check of a pass must still gain for a second one, a share
 
 
 class Trainings:
@@ -196,7 +199,7 @@ class Trainings:
             return self.store.key(source=plan.source, corpus=self._corpus, **made)
         teacher = self.teacher_of(plan)
         values = self.values
-        again = {"again": [values["lm_bar"], values["lm_gain"]]} if values["lm_bar"] else {}
+        again = {"again": [values["lm_bar"], _GAIN]} if values["lm_bar"] else {}
         grammar = {"grammar": self.sha256(_GRAMMAR)} if plan.reads_grammar else {}
         return self.store.key(
             words=seed_for(*self.vocabulary.words),
@@ -265,9 +268,9 @@ class Trainings:
 
     def _with_grammar(self, name: str, training: int) -> Plan:
         """A full model that reads a part of the text, and all the grammar's sentences among it."""
-        plain, share = self._pair(name, training)[0], self.values["with_grammar_share"]
+        plain, share = self._pair(name, training)[0], self.values["with_grammar"][name]
         assert plain.settings is not None
-        settings = replace(plain.settings, batch_words=self.values["with_grammar_batch"])
+        settings = replace(plain.settings, batch_words=_GRAMMAR_BATCH)
         return replace(plain, architecture=name + GRAMMAR, settings=settings, share=share)
 
     def _trained(self, plan: Plan) -> pd.DataFrame:
@@ -303,7 +306,7 @@ class Trainings:
             print(f"{plan.name}: about {ahead:.1f} minutes", flush=True)
         given = model, train, self.data["valid"], self.vocabulary, plan.settings
         curve = fit_lm(*given, seed_for(plan.name, values["seed"]), distil)
-        if plan.size == "full" and needs_second_pass(curve, values["lm_bar"], values["lm_gain"]):
+        if plan.size == "full" and needs_second_pass(curve, values["lm_bar"], _GAIN):
             again = fit_lm(*given, seed_for(plan.name, "again", values["seed"]))
             again["epoch"] += curve["epoch"].iloc[-1]
             curve = pd.concat([curve, again], ignore_index=True)

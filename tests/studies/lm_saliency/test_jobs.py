@@ -33,9 +33,7 @@ TINY = {
     "embedding": {"LSTM": 8, "Transformer": 8},
     "width": {"LSTM": 8, "Transformer": 8},
     "lm_epochs": 1,
-    "with_grammar": ["LSTM"],
-    "with_grammar_share": 0.5,
-    "with_grammar_batch": 64,
+    "with_grammar": {"LSTM": 0.5},
     "sweep_share": 0.5,
     "sweep_tasks": ["number"],
     "probe_epochs": 1,
@@ -166,7 +164,7 @@ def test_a_clone_without_weights_goes_on_with_what_is_missing(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     more = {"reuse_units": True, "architectures": ["LSTM"], "trainings": 2, "sweep_share": 0.0}
-    more["with_grammar"] = []
+    more["with_grammar"] = {}
     later = SimpleNamespace(stage="03_attribution", all=values("03_attribution") | more)
     monkeypatch.setattr(jobs, "plan_jobs", lambda *_: [later])
     monkeypatch.setattr(units, "reference_dir", lambda *_: tmp_path / "published")

@@ -51,8 +51,8 @@
 #
 # | in | out (in this stage's output folder) |
 # |---|---|
-# | word lists and frames of ours, the words of Syneval | `sets.parquet`: every line of every set, with its marked nouns |
-# | or, at scale `cpu`, the published sets, treebanks and corpora | `sets/<name>/all.*.txt`: the same in the format of the authors' code (*tarsius*) |
+# | word lists and frames of ours, the words of Syneval | `sets.parquet`: the lines of each set, with marked nouns; `whole.parquet`: uncut |
+# | or, at `cpu`, published sets, treebanks and corpora | `sets/<name>/all.*.txt`: the same in the format of the authors' code (*tarsius*) |
 # | | `corpus/train.txt`, `corpus/valid.txt`, `number.parquet`, `gender.parquet`: what models and probes learn from |
 
 # %%
@@ -439,10 +439,7 @@ else:
         "Held-out gender": grammar.held_out_rows(lexicon, "gender", n_held_out, seed),
     }
 n_before = {name: len(lines) for name, lines in sets.items()}
-sets = {
-    name: agreement_lines.last_words(lines, longest_line)
-    for name, lines in sets.items()
-}
+sets, whole = agreement_lines.shortened(sets, longest_line)
 for name, lines in sets.items():
     for i, row in enumerate(lines.itertuples(), start=1):
         at = f"set {name}, line {i}"
@@ -598,6 +595,7 @@ show_table(shown, columns("task", split="part") | human)
 
 # %%
 agreement_lines.save_sets(sets, stage.path("sets.parquet"))
+agreement_lines.save_sets(whole, stage.path("whole.parquet"))
 again = agreement_lines.load_sets(stage.path("sets.parquet"))
 for name, lines in sets.items():
     agreement_lines.write_agreement(lines, stage.path(f"sets/{name}"))

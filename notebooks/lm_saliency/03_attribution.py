@@ -52,7 +52,7 @@
 #
 # | in | out (in this stage's output folder) |
 # |---|---|
-# | `sets.parquet` of stage 1; models and probes of stage 2 | `lines.parquet`, `pairs.parquet`, `agreement.parquet`: what stage 4 needs of each line |
+# | `sets`, `whole` of stage 1; models and probes of stage 2 | `lines`, `whole`, `pairs`, `agreement` (`.parquet`): what stage 4 needs of each line |
 # | | `shown.parquet`: scores of a few lines |
 # | | `chosen`, `completeness`, `draws`, `identity`, `next_word`, `side_by_side` (`.csv`), one figure |
 
@@ -131,6 +131,8 @@ sweep_tasks = ["number", "gender"]
 sweep_samples = 12  # SmoothGrad: N for a model of the sweep
 # Integrated Gradients: points on the path for a model of the sweep
 sweep_steps = 20
+# trainings whose models are also asked for the lines that stage 1 cut, whole
+whole_trainings = [0]
 
 # %% [markdown]
 # | symbol | meaning | here |

@@ -30,6 +30,7 @@ from .items import (
     with_shuffled,
 )
 from .lines import load_sets
+from .naming import WHOLE
 from .plans import model_name
 from .probe_saliency import (
     BASELINES,
@@ -74,6 +75,11 @@ class Explained(NamedTuple):
     def is_swept(self) -> bool:
         """Whether the model belongs to the sweep."""
         return self.size not in ("full", "student")
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the set is one of uncut lines, which stand beside those that were cut."""
+        return self.dataset.endswith(WHOLE)
 
     @property
     def about(self) -> dict[str, object]:
@@ -125,7 +131,9 @@ class Explanations:
         place = stage.study, stage.scale, stage.stage, values["reuse_units"]
         self.store = Units(*place, publish=False)
         self.published = Units(*place, digits=_DIGITS if values["reuse_units"] else None)
-        self.sets = load_sets(stage.input("01_data_generation", "sets.parquet"))
+        files = ("sets.parquet", "whole.parquet")
+        sets, whole = (load_sets(stage.input("01_data_generation", name)) for name in files)
+        self.sets = sets | whole
         if models is None:
             models = read_table(stage.input("02_training", "models.parquet"))
         self.models, self._restore = models, restore
@@ -232,9 +240,12 @@ class Explanations:
         Returns:
             lines (`long_lines`), pairs (`long_items`, of the two synthetic sets; of full models by
             both groupings, of others by the paper's), agreement (with the student, beside a
-            student), shown (scores of a few lines).
+            student), shown (scores of a few lines). Of uncut lines: whole (`long_lines`).
         """
-        parts: dict[str, pd.DataFrame] = {"lines": self._number(unit, "lines", line_items)}
+        lines = self._number(unit, "lines", line_items)
+        if unit.is_whole:
+            return {"whole": lines}
+        parts: dict[str, pd.DataFrame] = {"lines": lines}
         if unit.dataset in PAIRED:
             # How the authors' scripts group lines is compared for full models alone.
             for grouping in GROUPINGS if unit.size == "full" else GROUPINGS[:1]:
@@ -247,7 +258,7 @@ class Explanations:
         return parts
 
     def collected(self) -> dict[str, pd.DataFrame]:
-        """The tables of `numbers` of all units, long: lines, pairs, agreement, shown."""
+        """The tables of `numbers` of all units, long: lines, whole, pairs, agreement, shown."""
         found: dict[str, list[pd.DataFrame]] = {}
         for unit in self.units:
             for name, table in self.numbers(unit).items():
@@ -256,8 +267,10 @@ class Explanations:
                 if kind == "shown":
                     table = table.assign(**about)
                 else:
-                    table = (long_lines if kind == "lines" else long_items)(table, about)
+                    is_pair = kind in ("pairs", "agreement")
+                    table = (long_items if is_pair else long_lines)(table, about)
                 found.setdefault(kind, []).append(table)
+        found.setdefault("whole", [found["lines"][0].head(0)])  # where no line was cut
         return {kind: pd.concat(tables, ignore_index=True) for kind, tables in found.items()}
 
     def _number(self, unit: Explained, kind: str, make: _Make) -> pd.DataFrame:
@@ -310,8 +323,12 @@ class Explanations:
         return [row["lm"], row["sha256"]]
 
     def _is_asked(self, unit: Explained) -> bool:
-        """Whether the model has a probe for the set's task; the sweep leaves one set out."""
-        if unit.is_swept and unit.dataset == _NOT_SWEPT:
+        """Whether the model has a probe for the set's task; the sweep leaves one set out, and only
+        some trainings are asked for uncut lines.
+        """
+        if unit.is_swept and (unit.dataset == _NOT_SWEPT or unit.is_whole):
+            return False
+        if unit.is_whole and unit.training not in self.values["whole_trainings"]:
             return False
         return (*unit[1:], task_of_set(unit.dataset)) in self._asked
 

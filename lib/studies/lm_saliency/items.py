@@ -12,6 +12,7 @@ from ...core.errors import TouchstoneError
 from ...core.seeds import seed_for
 from ...metrics.plausibility import input_consistency, model_consistency, plausibility
 from .lines import span_tokens
+from .naming import WHOLE
 from .released import template_groups
 from .text import CLASSES, task_of_set
 
@@ -150,6 +151,25 @@ def long_lines(wide: pd.DataFrame, about: Mapping[str, object]) -> pd.DataFrame:
     ]
     table = pd.concat(parts, ignore_index=True)
     return table[[*about, "method", "line", "probability", "passed", "passed_other"]]
+
+
+def beside_cut(whole: pd.DataFrame, cut: pd.DataFrame) -> pd.DataFrame:
+    """How lines fare that were cut, and the same lines whole, in a row a model, method and line.
+
+    Args:
+        whole: rows of `long_lines` of sets whose name ends with "whole".
+        cut: those of all sets.
+
+    Returns:
+        The rows of `whole`, under the name of the set that was cut, with passed_cut and difference
+        (passed minus passed_cut); NaN where nothing is left of a line.
+    """
+    by = [*_MODEL, "method", "line"]
+    whole = whole.assign(dataset=whole["dataset"].str.removesuffix(WHOLE))
+    of_cut = cut[[*by, "passed"]].rename(columns={"passed": "passed_cut"})
+    both = whole.merge(of_cut, on=by, how="left", validate="one_to_one")
+    both["passed_cut"] = both["passed_cut"].astype(float)
+    return both.assign(difference=both["passed"] - both["passed_cut"])
 
 
 def with_lines(table: pd.DataFrame, sets: Mapping[str, pd.DataFrame]) -> pd.DataFrame:

@@ -28,6 +28,7 @@ from ...core.files import read_table, save_parquet, write_atomic
 from ...language.corpora import read_lines
 from ...language.spans import Span, span_tokens
 from ...language.visible import is_visible
+from .naming import WHOLE
 
 COLUMNS = ["prefix", "tag", "cues", "attractors", "pattern", "cluster"]
 SIDES = ("cues", "attractors")
@@ -94,13 +95,12 @@ def write_agreement(rows: pd.DataFrame, folder: Path | str) -> None:
 
 def save_sets(sets: Mapping[str, pd.DataFrame], path: Path | str) -> None:
     """Keep several sets in one Parquet file; `load_sets` gives them back."""
-    table = pd.concat(
-        [
-            rows.assign(set=name, prefix=rows["prefix"].map(" ".join), spans=_span_lines(rows))
-            for name, rows in sets.items()
-        ]
-    )
-    save_parquet(table[["set", "prefix", "tag", "spans", "pattern", "cluster"]], path)
+    none = pd.DataFrame(columns=["set", "prefix", "tag", "spans", "pattern", "cluster"])
+    tables = [
+        rows.assign(set=name, prefix=rows["prefix"].map(" ".join), spans=_span_lines(rows))
+        for name, rows in sets.items()
+    ]
+    save_parquet(pd.concat(tables)[list(none)] if tables else none, path)
 
 
 def load_sets(path: Path | str) -> dict[str, pd.DataFrame]:
@@ -108,7 +108,7 @@ def load_sets(path: Path | str) -> dict[str, pd.DataFrame]:
     table = read_table(path)
     spans = [_parse_spans(text, f"{path}, row {i}") for i, text in enumerate(table["spans"])]
     table["prefix"] = table["prefix"].str.split(" ")
-    table["cues"], table["attractors"] = zip(*spans, strict=True)
+    table["cues"], table["attractors"] = ([pair[side] for pair in spans] for side in (0, 1))
     by_set = table.groupby("set", sort=False)
     return {str(name): rows[COLUMNS].reset_index(drop=True) for name, rows in by_set}
 
@@ -141,7 +141,7 @@ def check_line(
 def last_words(rows: pd.DataFrame, longest: int) -> pd.DataFrame:
     """The lines with at most their last `longest` words.
 
-    A line that loses all its cues or all its attractors is left out.
+    A line that loses all its cues or all its attractors is left out; the index stays.
 
     >>> line = ("a b c d".split(), 1, [(0, 1)], [(3, 3)], "p", "c")
     >>> last_words(pd.DataFrame([line], columns=COLUMNS), 3)[["prefix", "cues"]].values.tolist()
@@ -157,7 +157,31 @@ def last_words(rows: pd.DataFrame, longest: int) -> pd.DataFrame:
             [(max(start - n, 0), end - n) for start, end in spans if end >= n]
             for spans, n in zip(rows[side], n_cut, strict=True)
         ]
-    return cut[cut["cues"].map(bool) & cut["attractors"].map(bool)].reset_index(drop=True)
+    return cut[cut["cues"].map(bool) & cut["attractors"].map(bool)]
+
+
+def shortened(
+    sets: Mapping[str, pd.DataFrame], longest: int
+) -> tuple[dict[str, pd.DataFrame], dict[str, pd.DataFrame]]:
+    """Sets of at most the last `longest` words of a line, and beside them what that takes away.
+
+    Returns:
+        The sets (`last_words`); and those of which a line is longer, uncut and named "<name>
+        whole". There, first the lines stand that are left in the set, in its order, so that a line
+        has one number in both; then those that lose all their cues or all their attractors.
+    """
+    cut = {name: last_words(rows, longest) for name, rows in sets.items()}
+    whole = {
+        name + WHOLE: pd.concat([rows.loc[cut[name].index], rows.drop(cut[name].index)])
+        for name, rows in sets.items()
+        if rows["prefix"].map(len).max() > longest
+    }
+    return _numbered(cut), _numbered(whole)
+
+
+def _numbered(sets: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
+    """The sets with their lines counted from 0."""
+    return {name: rows.reset_index(drop=True) for name, rows in sets.items()}
 
 
 def random_baseline(rows: pd.DataFrame) -> np.ndarray:

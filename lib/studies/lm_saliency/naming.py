@@ -36,6 +36,7 @@ IN_THE_PAPER = {  # licensed sets, by the one that takes their place here
     "Held-out number": "PTB",
     "Held-out gender": "CoNLL",
 }
+WHOLE = " whole"  # ends the name of a set whose lines keep the words that a cut takes from them
 GRAMMAR = "+grammar"  # ends the name of a family that also reads the grammar's sentences
 MODELS = {"full": "full model", "student": "student"}
 PROBES = {"matched": "number, matched", "number_matched": "number, matched"}  # others say it

@@ -8,6 +8,7 @@ import pandas as pd
 from ...language.books import authors_of, book_archive, book_sentences, list_books, split_authors
 from ...language.corpora import Tagged
 from .extraction import PRONOUNS, number_of_verb
+from .naming import WHOLE
 
 CLASSES = {"number": ("singular", "plural"), "gender": ("male", "female")}  # of a probe, by task
 TASKS = tuple(CLASSES)
@@ -182,4 +183,4 @@ def task_of_set(name: str) -> str:
     >>> task_of_set("Syneval"), task_of_set("Winobias")
     ('number', 'gender')
     """
-    return "gender" if name in _GENDER_SETS else "number"
+    return "gender" if name.removesuffix(WHOLE) in _GENDER_SETS else "number"

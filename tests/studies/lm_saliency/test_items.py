@@ -11,6 +11,7 @@ from lib.metrics.plausibility import input_consistency, model_consistency, plaus
 from lib.studies.lm_saliency.items import (
     SHUFFLED,
     agreement_items,
+    beside_cut,
     check_saliency,
     line_items,
     lines_to_show,
@@ -113,3 +114,14 @@ def test_lines_are_shown_by_their_words_and_known_by_their_number(
     assert lines_to_show(sets, ["Syneval"]) == {"Syneval": [0, 1]}
     table = pd.DataFrame({"dataset": "Syneval", "line": [3, 0]})
     assert with_lines(table, sets)[["tag", "cluster"]].to_numpy().tolist() == [[1, "z"], [0, "w"]]
+
+
+def test_a_line_is_compared_with_what_a_cut_left_of_it() -> None:
+    cut = pd.DataFrame([ABOUT | {"method": "IG", "line": line} for line in (0, 1)])
+    cut = cut.assign(passed=[True, False])
+    whole = pd.concat([cut, cut.tail(1).assign(line=2)], ignore_index=True)  # of the third, nothing
+    whole = whole.assign(dataset="Syneval whole", passed=[False, False, True])
+    found = beside_cut(whole, cut)
+    assert set(found["dataset"]) == {"Syneval"} and found["line"].tolist() == [0, 1, 2]
+    np.testing.assert_array_equal(found["passed_cut"], [1.0, 0.0, np.nan])
+    np.testing.assert_array_equal(found["difference"], [-1.0, 0.0, np.nan])

@@ -76,6 +76,8 @@ def texts(small_outputs: Path) -> None:
         }
     )
     save_sets({"Syneval": rows, "Winobias": rows}, stage.path("sets.parquet"))
+    longer = rows.assign(prefix=[[*prefix, "and"] for prefix in rows["prefix"]])
+    save_sets({"Winobias whole": longer}, stage.path("whole.parquet"))
     stage.close(values("01_data_generation"))
 
 
@@ -120,13 +122,12 @@ def test_jobs_are_the_notebooks_units_and_are_found_by_them(
 
     stage = closed_stage("lm_saliency", "small", "03_attribution")
     explaining = jobs_of(stage, values("03_attribution"))
-    assert [job.key for job in explaining] == [
-        f"03_attribution/{name}"
-        for name in (
-            *(f"Syneval-{model}" for model in names),
-            *(f"Winobias-{model}" for model in names[:4]),  # neither grammar nor sweep
-        )
-    ]
+    named = (
+        *(f"Syneval-{model}" for model in names),
+        *(f"Winobias-{model}" for model in names[:4]),  # neither grammar nor sweep
+        *(f"Winobias_whole-{model}" for model in names[:4]),
+    )
+    assert [job.key for job in explaining] == [f"03_attribution/{name}" for name in named]
     for job in explaining:
         job.compute()
         assert job.needs == ("01_data_generation", "02_training") and job.gigabytes > 0
@@ -140,6 +141,9 @@ def test_jobs_are_the_notebooks_units_and_are_found_by_them(
     found = asked.collected()
     n_lines, n_methods = 4, 4 + 1  # of a full model and of its student; those of the sweep have one
     assert len(found["lines"]) == n_lines * (2 * 2 * n_methods + 4 + 3)
+    assert len(found["whole"]) == 2 * 2 * n_methods  # two of its lines are drawn
+    none = Explanations(stage, values("03_attribution") | {"whole_trainings": [1]}).collected()
+    assert none["whole"].empty and list(none["whole"]) == list(found["whole"])
     assert len(found["agreement"]) == 2 * 2 * n_lines
     assert len(found["shown"]) == 2 * 2 * 2 * 3 + 2 * 2
     assert (
@@ -151,6 +155,7 @@ def test_jobs_are_the_notebooks_units_and_are_found_by_them(
     assert set(sizes["released"]) == {"full"} < set(sizes["paper"])
     assert not stage.externals and set(stage.inputs) == {
         "01_data_generation/sets.parquet",
+        "01_data_generation/whole.parquet",
         "02_training/models.parquet",
     }
 

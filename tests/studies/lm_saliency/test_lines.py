@@ -20,6 +20,7 @@ from lib.studies.lm_saliency.lines import (
     random_baseline,
     read_agreement,
     save_sets,
+    shortened,
     span_tokens,
     write_agreement,
 )
@@ -178,6 +179,24 @@ def test_long_lines_keep_their_end_and_lines_that_lose_a_side_go() -> None:
     assert of_one["prefix"].tolist() == [["e"], ["e"]] and of_one["cues"].tolist() == [[(0, 0)]] * 2
     with pytest.raises(TouchstoneError, match="keep at least one word"):
         last_words(rows, 0)
+
+
+def test_what_a_cut_takes_away_is_kept_beside_it(tmp_path) -> None:
+    rows = pd.DataFrame(
+        [
+            ("a b c d e".split(), 1, [(0, 1)], [(4, 4)], "p", "c"),  # loses its cue
+            ("a b c d e".split(), 1, [(0, 0), (1, 3)], [(4, 4)], "p", "c"),
+            (["a", "b"], 0, [(0, 0)], [(1, 1)], "p", "c"),
+        ],
+        columns=["prefix", "tag", "cues", "attractors", "pattern", "cluster"],
+    )
+    sets, whole = shortened({"long": rows, "short": rows.tail(1)}, 3)
+    assert sets["long"]["prefix"].tolist() == [["c", "d", "e"], ["a", "b"]]
+    assert list(whole) == ["long whole"] and list(sets["short"].index) == [0]
+    assert whole["long whole"].equals(rows.loc[[1, 2, 0]].reset_index(drop=True))
+    none = shortened({"long": rows}, 5)[1]
+    save_sets(none, tmp_path / "whole.parquet")
+    assert none == {} == load_sets(tmp_path / "whole.parquet")
 
 
 def test_sets_are_read_back(tmp_path) -> None:

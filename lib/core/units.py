@@ -232,16 +232,23 @@ def _as_parquet(frame: pd.DataFrame, key: str, record: dict[str, Any]) -> bytes:
     """A unit as Parquet, to the last bit; columns hold text, numbers or lists of numbers."""
     head = b"# key=%b\n# sha256=%b\n# %b\n" % (key.encode(), _ZEROS, json.dumps(record).encode())
     table = pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata()
-    floats = {
-        f"{field.name}.list.element" if pa.types.is_list(field.type) else field.name: field.name
+    fields = {
+        f"{field.name}.list.element" if pa.types.is_list(field.type) else field.name: field
         for field in table.schema
-        if pa.types.is_floating(getattr(field.type, "value_type", field.type))
     }
+    types = {path: getattr(field.type, "value_type", field.type) for path, field in fields.items()}
+    floats = {path for path, kind in types.items() if pa.types.is_floating(kind)}
+    numbers = floats | {path for path, kind in types.items() if pa.types.is_integer(kind)}
+    varied = {path for path in floats if not _comes_back(table.column(fields[path].name))}
+    others, every = types.keys() - numbers, types.keys()
     # Of a mantissa only the first byte repeats: bytes of a place are put together before zstd.
-    # Where numbers come back, a dictionary of them may be shorter: the smaller file is kept.
-    varied = {path for path, name in floats.items() if not _comes_back(table.column(name))}
-    choices = [_encoded(table, head, split) for split in (set(floats), varied)]
-    content = min(choices, key=len)
+    # Where numbers come back, a dictionary of them may be shorter, or what zstd finds by itself.
+    # Nobody can tell beforehand: the smallest file is kept.
+    choices = (
+        *((split, every - split) for split in (floats, varied)),
+        *((split, others) for split in (numbers, set[str]())),
+    )
+    content = min((_encoded(table, head, *choice) for choice in choices), key=len)
     sha256 = hashlib.sha256(content).hexdigest().encode()
     return content.replace(head, head.replace(_ZEROS, sha256))
 
@@ -254,19 +261,17 @@ def _comes_back(column: pa.ChunkedArray) -> bool:
     return 2 * pc.count_distinct(numbers).as_py() < len(numbers)
 
 
-def _encoded(table: pa.Table, head: bytes, split: Collection[str]) -> bytes:
-    """The table as Parquet, with bytes of these columns put together and dictionaries elsewhere."""
+def _encoded(
+    table: pa.Table, head: bytes, split: Collection[str], repeated: Collection[str]
+) -> bytes:
+    """The table as Parquet: bytes of `split` columns put together, dictionaries for `repeated`."""
     buffer = io.BytesIO()
-    paths = [
-        f"{field.name}.list.element" if pa.types.is_list(field.type) else field.name
-        for field in table.schema
-    ]
     with pq.ParquetWriter(
         buffer,
         table.schema,
         compression="zstd",
         compression_level=19,
-        use_dictionary=[path for path in paths if path not in split],
+        use_dictionary=list(repeated),
         column_encoding=dict.fromkeys(split, "BYTE_STREAM_SPLIT"),
         store_schema=False,
     ) as writer:

@@ -763,8 +763,8 @@ found = stats.estimates(
 _ = stage.table("astray", found)
 
 # %% [markdown]
-# Stage 5 chooses from two lines of each of three sets, selected by their words alone. The architecture with the most accurate
-# probe comes first.
+# Stage 5 chooses from two lines of each of three sets, selected by their words alone. Architectures that have learnt the
+# set come first, then those with the best probe.
 
 # %%
 is_own = (probes["size"] == "full") & (probes["kind"] == probes["task"])
@@ -778,7 +778,9 @@ is_there = set(of_shown.itertuples(index=False, name=None))
 chosen = [
     (name, architecture, size, method, at)
     for name, ats in items.lines_to_show(lines, names).items()
-    for architecture in best[task_of[name]]
+    for architecture in sorted(
+        best[task_of[name]], key=lambda one: not is_learnt.get((name, one, "full"))
+    )
     for at in ats
     for size in both_sizes
     if (name, architecture, size) in is_there
@@ -801,7 +803,7 @@ in_words(first_line, human | {"passed": "line passes"})
 # - **Plausible is not right.** A model may base its answer on something other than the cue. An explanation that shows
 #   this is faithful, and fails the plausibility test.
 # - **Few training runs.** With one training run, an interval covers the choice of lines and not of weights. It never
-#   covers SmoothGrad's draws (stage 3, section 7).
+#   covers SmoothGrad's draws (stage 3).
 #
 # ## Try it
 #

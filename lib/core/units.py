@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from filelock import FileLock
 from pandas.api.types import is_string_dtype
@@ -232,33 +231,23 @@ def _as_parquet(frame: pd.DataFrame, key: str, record: dict[str, Any]) -> bytes:
     """A unit as Parquet, to the last bit; columns hold text, numbers or lists of numbers."""
     head = b"# key=%b\n# sha256=%b\n# %b\n" % (key.encode(), _ZEROS, json.dumps(record).encode())
     table = pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata()
-    fields = {
-        f"{field.name}.list.element" if pa.types.is_list(field.type) else field.name: field
+    types = {
+        f"{field.name}.list.element" if pa.types.is_list(field.type) else field.name: getattr(
+            field.type, "value_type", field.type
+        )
         for field in table.schema
     }
-    types = {path: getattr(field.type, "value_type", field.type) for path, field in fields.items()}
-    floats = {path for path, kind in types.items() if pa.types.is_floating(kind)}
-    numbers = floats | {path for path, kind in types.items() if pa.types.is_integer(kind)}
-    varied = {path for path in floats if not _comes_back(table.column(fields[path].name))}
-    others, every = types.keys() - numbers, types.keys()
-    # Of a mantissa only the first byte repeats: bytes of a place are put together before zstd.
-    # Where numbers come back, a dictionary of them may be shorter, or what zstd finds by itself.
-    # Nobody can tell beforehand: the smallest file is kept.
-    choices = (
-        *((split, every - split) for split in (floats, varied)),
-        *((split, others) for split in (numbers, set[str]())),
-    )
-    content = min((_encoded(table, head, *choice) for choice in choices), key=len)
+    numbers = {
+        path
+        for path, kind in types.items()
+        if pa.types.is_floating(kind) or pa.types.is_integer(kind)
+    }
+    # Of a number only the first bytes repeat: bytes of a place are put together before zstd. Where
+    # whole numbers come back, zstd finds more by itself: the smaller file is kept.
+    both = (_encoded(table, head, split, types.keys() - numbers) for split in (numbers, set()))
+    content = min(both, key=len)
     sha256 = hashlib.sha256(content).hexdigest().encode()
     return content.replace(head, head.replace(_ZEROS, sha256))
-
-
-def _comes_back(column: pa.ChunkedArray) -> bool:
-    """Whether each number of a column stands there more than twice on average."""
-    numbers = column.combine_chunks()
-    if pa.types.is_list(numbers.type):
-        numbers = numbers.flatten()
-    return 2 * pc.count_distinct(numbers).as_py() < len(numbers)
 
 
 def _encoded(

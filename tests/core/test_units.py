@@ -267,6 +267,21 @@ def test_a_unit_is_found_only_with_the_files_that_belong_to_it(
     assert store.load("LSTM", "k") is not None, "its numbers need no weights"
 
 
+@pytest.mark.parametrize(
+    ("kind", "bytes_a_number"), [("counts", 2.0), ("few", 1.0), ("rounded", 3.0)]
+)
+def test_an_exact_unit_is_small(published: Path, kind: str, bytes_a_number: float) -> None:
+    random, n = np.random.default_rng(0), 4000
+    numbers = {
+        "counts": random.integers(0, 5000, n),
+        "few": random.choice(random.normal(size=8), n),  # eight numbers, which come back
+        "rounded": random.normal(size=n).astype(np.float32).round(3),
+    }[kind]
+    store = Units("toy", "cpu", "03_attribution", reuse=True)
+    store.save("a", "k", pd.DataFrame({"number": numbers}), exact=True)
+    assert (published / "a.parquet").stat().st_size < bytes_a_number * n
+
+
 def test_an_exact_unit_comes_back_to_the_last_bit(published: Path) -> None:
     random = np.random.default_rng(0)
     frame = pd.DataFrame(

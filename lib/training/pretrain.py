@@ -80,6 +80,16 @@ RECIPES = {
 }
 
 
+def recipe_of(place: str) -> str | None:
+    """The name in `RECIPES` of what parameters call `pretrained/<name>`; None for other places.
+
+    >>> recipe_of("pretrained/gpt2-books"), recipe_of("pretrained/mine"), recipe_of("gpt2-books")
+    ('gpt2-books', None, None)
+    """
+    folder, _, name = place.rpartition("/")
+    return name if folder == "pretrained" and name in RECIPES else None
+
+
 def pretrain(name: str) -> Path:
     """Train a model of `RECIPES` in one pass over its books, or read it where it is whole.
 

@@ -24,7 +24,7 @@ from ...language.lexicon import PRONOUNS
 from ...models.masked_lm import MaskedLM, new_masked_lm, pretrained_masked_lm, read_masked_lm
 from ...models.weights import load_tokenizer, weights_fit
 from ...training.masked_lm import MaskedSettings, masked_perplexity, unigram_perplexity
-from ...training.pretrain import RECIPES, pretrain
+from ...training.pretrain import RECIPES, pretrain, recipe_of
 from .arms import ARMS, arm_text, rehearsed, with_parts
 from .gate import pronoun_rank, read_questions, right_answers
 from .kept_models import Training, fit_or_read
@@ -181,8 +181,8 @@ class Trainings:
         text: Sequence[Sequence[str]],
         settings: MaskedSettings,
     ) -> _Plan:
-        source = recipe["encoder"].removeprefix("pretrained/")
-        made_from = asdict(RECIPES[source]) if source in RECIPES else by_content(recipe["encoder"])
+        ours = recipe_of(recipe["encoder"])
+        made_from = asdict(RECIPES[ours]) if ours else by_content(recipe["encoder"])
         key = self._store.key(
             **recipe,
             made_from=made_from,

@@ -38,7 +38,7 @@ from ...training.language_model import (
     perplexity,
     pieces,
 )
-from ...training.pretrain import RECIPES, pretrain
+from ...training.pretrain import RECIPES, pretrain, recipe_of
 from .lines import load_sets
 from .naming import GRAMMAR
 from .plans import Plan, needs_second_pass
@@ -156,7 +156,7 @@ class Trainings:
             if plan.config:
                 self._trained(plan)
             else:
-                if (ours := _recipe_name(plan)) is not None:
+                if ours := recipe_of(plan.source[0]):
                     pretrain(ours)  # made where it is not there
                 model, words = load_hf_lm(*plan.source)
                 self._loaded[plan.key] = model.to(self.device), words
@@ -194,8 +194,8 @@ class Trainings:
     def key_of(self, plan: Plan) -> str:
         """The key of a model's unit: all that it depends on."""
         if not plan.config:
-            ours = _recipe_name(plan)
-            made = {} if ours is None else {"made_from": asdict(RECIPES[ours])}
+            ours = recipe_of(plan.source[0])
+            made = {"made_from": asdict(RECIPES[ours])} if ours else {}
             return self.store.key(source=plan.source, corpus=self._corpus, **made)
         teacher = self.teacher_of(plan)
         values = self.values
@@ -335,9 +335,3 @@ class Trainings:
                 }
             ]
         )
-
-
-def _recipe_name(plan: Plan) -> str | None:
-    """The name in `RECIPES` of a published model that is trained here; None for others."""
-    place, _, name = plan.source[0].rpartition("/")
-    return name if place == "pretrained" and name in RECIPES else None

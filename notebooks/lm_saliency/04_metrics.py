@@ -59,7 +59,7 @@
 # | in | out (in this stage's output folder) |
 # |---|---|
 # | `sets`, `whole` (1), `probes`, `knowledge`, `sweep` (2), `lines`, `whole`, `pairs`, `agreement`, `shown` (3) | `plausibility`, `input_consistency`, `model_consistency` (`.csv`): one row per set, model and method, with intervals |
-# | `material/paper_numbers.csv`, `material/claims.yaml` | `answers`, `floors`, `whole`, `pronouns`, `groupings`, `sweep`, `controls`, `astray`, `examples`, `comparisons`, `integrity`, `claims` (`.csv`), one figure |
+# | `material/paper_numbers.csv`, `material/claims.yaml` | `answers`, `floors`, `whole`, `pronouns`, `groupings`, `sweep`, `controls`, `astray`, `examples`, `comparisons`, `integrity`, `contrasts`, `claims` (`.csv`), one figure |
 
 # %%
 import lib.same_numbers  # first: the same instructions on every processor
@@ -721,7 +721,7 @@ frames = of_tables | {
 }
 
 # %% [markdown]
-# The next cell also compares the paper's printed numbers with ours, and judges only those that involve no model: counts,
+# The next cell also compares the paper's printed numbers with ours. It judges only those that involve no model: counts,
 # and lines that a rule passes.
 
 # %% tags=["nbval-ignore-output"]
@@ -742,10 +742,11 @@ rows += printed.judge_printed(numbers, mine, allowed, scale)
 found = pd.DataFrame(rows)
 assert not (found["verdict"] == "fails").any() or not stage.is_practice
 stage.table("claims", found)
+stage.table("contrasts", pd.concat(judgements.values(), ignore_index=True))
 print(f"{len(found)} claims and numbers are judged; stage 5 shows them")
 
 # %% [markdown]
-# For stage 5: right answers for which all three methods point at an attractor (Table 7).
+# For stage 5: right answers where all three methods point at an attractor (Table 7).
 
 # %%
 is_named = passes["method"].isin(naming.METHODS) & passes["size"].isin(both_sizes)

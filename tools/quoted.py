@@ -239,9 +239,13 @@ def untold(text: str) -> list[str]:
 
 
 def pages() -> dict[Path, str]:
-    """What is held to this: READMEs, and of notebooks stage 05 and every *What we found*."""
+    """What is held to this: READMEs, the results, of notebooks stage 05 and *What we found*."""
     texts = {
-        path: path.read_text() for path in (ROOT / "README.md", *ROOT.glob("notebooks/*/README.md"))
+        path: path.read_text()
+        for path in (
+            *(ROOT / name for name in ("README.md", "docs/results.md")),
+            *ROOT.glob("notebooks/*/README.md"),
+        )
     }
     for path in find_sources():
         cells = [c.source for c in read_notebook(path).cells if c.cell_type == "markdown"]

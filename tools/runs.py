@@ -11,8 +11,9 @@ Claims are judged by stage 04, and by appendices that have a claims.csv of their
 
 From them come two tables beside the run's own, in outputs/reference/<study>/cpu: decided.csv, how
 many claims were decided at first and after the last run, those registered later by themselves; and
-open_claims.csv, each claim that is open, with the width of its interval and the reason. A third,
-outputs/reference/across_studies.csv, says what Holm's correction over all studies would leave.
+open_claims.csv, each claim that is open, with the width of its interval and the reason. Two more
+stand in outputs/reference: across_studies.csv says what Holm's correction over all studies would
+leave, decided.csv how many claims of all studies are decided.
 """
 
 import subprocess
@@ -138,7 +139,24 @@ def tell(study: str) -> None:
     folder = reference_dir(study, "cpu")
     save_csv(decided(study), folder / "decided.csv")
     save_csv(open_claims(study, folder / "04_metrics" / "claims.csv"), folder / "open_claims.csv")
-    save_csv(across_studies(), ROOT / "outputs" / "reference" / "across_studies.csv")
+    common = ROOT / "outputs" / "reference"
+    save_csv(across_studies(), common / "across_studies.csv")
+    save_csv(decided_of_all(), common / "decided.csv")
+
+
+def decided_of_all() -> pd.DataFrame:
+    """How many claims of each study are decided after its last run, and of all studies together.
+
+    Returns:
+        study ("all" for their sum), claims, n, decided, undecided, not run (see `decided`), share
+        (decided of n).
+    """
+    tables = [decided(study).query("state == 'after'").assign(study=study) for study in told()]
+    parts = pd.concat(tables, ignore_index=True)
+    counts = ["n", "decided", "undecided", "not run"]
+    total = parts.groupby("claims", sort=False)[counts].sum().reset_index().assign(study="all")
+    table = pd.concat([parts, total], ignore_index=True)[["study", "claims", *counts]]
+    return table.assign(share=table["decided"] / table["n"])
 
 
 def across_studies() -> pd.DataFrame:

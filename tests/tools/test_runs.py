@@ -128,6 +128,17 @@ def test_correcting_over_more_leaves_fewer() -> None:
     assert committed.set_index("study").astype(int).equals(table.astype(int))
 
 
+def test_the_decided_claims_of_all_studies_are_counted() -> None:
+    table = runs.decided_of_all()
+    counts = table.set_index(["claims", "study"])[["n", "decided", "undecided", "not run"]]
+    for kind in ("registered at first", "added later"):
+        of_kind = counts.loc[kind]
+        assert of_kind.loc["all"].tolist() == of_kind.drop("all").sum().tolist()
+    assert (counts["n"] == counts.drop(columns="n").sum(axis=1)).all()
+    committed = pd.read_csv(runs.ROOT / "outputs" / "reference" / "decided.csv")
+    pd.testing.assert_frame_equal(committed, table, check_dtype=False, rtol=1e-5)
+
+
 def test_a_raw_p_value_is_bounded_from_its_correction() -> None:
     raw = pd.Series([0.001, 0.03, 0.01, 0.02])
     parts = pd.DataFrame({"study": "s", "id": ["a", "a", "a", "b"], "p_effect": raw})

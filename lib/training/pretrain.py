@@ -12,6 +12,7 @@ Parameters name it `pretrained/<name>` (`encoder`, a key of `hf_models`); any st
 import argparse
 import os
 import shutil
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
@@ -37,7 +38,8 @@ from ..core.progress import progress
 from ..core.seeds import set_up
 from ..core.stage import hold, package_versions, read_manifest
 from ..language.books import authors_of, book_archive, book_sentences, list_books, split_authors
-from ..models.masked_lm import new_masked_lm
+from ..models.masked_lm import MaskedLM, new_masked_lm
+from ..models.text_model import Encoded, encode_words
 from ..models.weights import quiet
 from .loop import descend, products_in
 from .masked_lm import MaskedSettings, fit_masked_lm
@@ -158,9 +160,18 @@ def _masked(
     settings = MaskedSettings(
         1, recipe.lr, recipe.batch, tuned="all", checks=_CHECKS, precision=recipe.precision
     )
-    curve = fit_masked_lm(model, model.encode(train), model.encode(valid), settings, recipe.seed)
+    curve = fit_masked_lm(model, _read(model, train), _read(model, valid), settings, recipe.seed)
     _save(model.module, model.tokenizer, folder)
     return curve
+
+
+def _read(model: MaskedLM, sentences: Sequence[Sequence[str]]) -> list[Encoded]:
+    """Sentences as ids, without those that the model cannot read whole; it is said how many."""
+    encoded = encode_words(model.tokenizer, sentences, max_length=sys.maxsize)
+    kept = [one for one in encoded if len(one.ids) <= model.max_length]
+    if n_long := len(encoded) - len(kept):
+        print(f"{n_long} of {len(encoded)} sentences are longer than the model reads: left out")
+    return kept
 
 
 def _causal(

@@ -14,7 +14,7 @@ from lib.core.errors import TouchstoneError
 from lib.core.paths import pretrained_dir
 from lib.language.books import Book
 from lib.models.hf_lm import load_hf_lm
-from lib.models.masked_lm import pretrained_masked_lm
+from lib.models.masked_lm import new_masked_lm, pretrained_masked_lm
 from lib.models.weights import load_encoder_path
 from lib.training import pretrain as trainer
 from lib.training.pretrain import Recipe
@@ -83,6 +83,15 @@ def test_a_masked_model_goes_on_from_the_packaged_encoder(few_books: None) -> No
     assert 1 < len(curve["perplexity"]) <= 8 and curve["epoch"][-1] == 1
     model = pretrained_masked_lm("pretrained/masked")
     assert model.log_prob(model.encode([["the", "old", "[MASK]"]])).shape == (1, 30522)
+
+
+def test_a_sentence_that_the_model_cannot_read_is_left_out(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    model = new_masked_lm("all-MiniLM-L6-v2", 0)
+    sentences = [["the", "old", "man"], ["old"] * model.max_length]
+    assert [len(one.ids) for one in trainer._read(model, sentences)] == [5]
+    assert "1 of 2 sentences" in capsys.readouterr().out
 
 
 def test_an_unknown_model_is_refused() -> None:

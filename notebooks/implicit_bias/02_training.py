@@ -21,16 +21,16 @@
 # %% [markdown] tags=["slide"]
 # ## What we found
 #
-# - **Our models mostly give a duchess the right pronoun.** 2<!-- count implicit_bias/cpu/02_training/gate[model=base, passes=True] --> of
-#   5<!-- count implicit_bias/cpu/02_training/gate[model=base] --> base models put the right pronoun first in at least 90 % of sentences where the noun decides.
+# - **Our models mostly give a duchess the right pronoun.** 4<!-- count implicit_bias/cpu/02_training/gate[model=base, passes=True] --> of
+#   8<!-- count implicit_bias/cpu/02_training/gate[model=base] --> base models put the right pronoun first in at least 90 % of sentences where the noun decides.
 #   The others come close ([table](../../outputs/reference/implicit_bias/cpu/02_training/gate.csv)).
 # - **They learn it from made-up sentences.** Without those, a model is right in
 #   68 %<!-- implicit_bias/cpu/02_training/gate[model=without frames].right_first --> of the cases. Guessing would give half.
 # - **Fine-tuning does not make the models worse at filling masks.** Their perplexity (lower is better) falls from
-#   162<!-- implicit_bias/cpu/04_metrics/price[model=base].perplexity --> to 154<!-- implicit_bias/cpu/04_metrics/price[model=augmented].perplexity --> with swapped pronouns. It also falls without
+#   160<!-- implicit_bias/cpu/04_metrics/price[model=base].perplexity --> to 152<!-- implicit_bias/cpu/04_metrics/price[model=augmented].perplexity --> with swapped pronouns. It also falls without
 #   a swap ([figure](../../outputs/reference/implicit_bias/cpu/02_training/perplexity.png)).
 #
-# These results come from our sixth run at scale `cpu`, with five base models that read old books first.
+# These results come from our seventh run at scale `cpu`, with eight base models that read old books first.
 
 # %% [markdown] tags=["slide"]
 # ## You will see

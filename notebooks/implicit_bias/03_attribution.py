@@ -30,7 +30,7 @@
 #   .47<!-- implicit_bias/cpu/03_attribution/controls[left=Integrated Gradients, right=Occlusion].agreement -->
 #   ([table](../../outputs/reference/implicit_bias/cpu/03_attribution/controls.csv)).
 #
-# These results come from our sixth run at scale `cpu`.
+# These results come from our seventh run at scale `cpu`.
 
 # %% [markdown] tags=["slide"]
 # ## You will see

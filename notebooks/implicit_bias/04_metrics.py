@@ -23,7 +23,7 @@
 #
 # - **The model prefers *he*.** Over all captions its mean bias score is .77<!-- implicit_bias/cpu/04_metrics/conventions[convention=all].bias -->, where .5 is even
 #   ([figure](../../outputs/reference/implicit_bias/cpu/05_figures/figure_3.png)). Our interval, under the paper's rules, is
-#   7<!-- implicit_bias/cpu/04_metrics/intervals[model=base].wider --> times as wide as one that treats every sentence as independent
+#   5<!-- implicit_bias/cpu/04_metrics/intervals[model=base].wider --> times as wide as one that treats every sentence as independent
 #   ([table](../../outputs/reference/implicit_bias/cpu/04_metrics/intervals.csv)).
 # - **Swapped pronouns bring scores closer to even than the same sentences unswapped.** On nouns that no arm was fine-tuned on, the claim
 #   holds<!-- implicit_bias/cpu/04_metrics/claims[id=started_augmentation_reduces_bias].verdict -->. On Winogender, a test set about occupations, it
@@ -33,7 +33,7 @@
 #   .36<!-- implicit_bias/cpu/04_metrics/correlations[unit=sentence, vectors=encoder].rho -->
 #   ([table](../../outputs/reference/implicit_bias/cpu/04_metrics/correlations.csv)).
 #
-# These results come from our sixth run at scale `cpu`. All fine-tuning runs that were started count, whether or not they pass the gate of stage 2.
+# These results come from our seventh run at scale `cpu`. All fine-tuning runs that were started count, whether or not they pass the gate of stage 2.
 
 # %% [markdown] tags=["slide"]
 # ## You will see

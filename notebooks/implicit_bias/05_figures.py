@@ -25,9 +25,9 @@
 #   ([figure](../../outputs/reference/implicit_bias/cpu/05_figures/changes.png)). Much of it comes from reading *he* and *she* equally often.
 # - **A smaller gain carries over.** On Winogender, a test set that others wrote about occupations, it is
 #   .03<!-- abs implicit_bias/cpu/04_metrics/claims[id=started_augmentation_transfers].ours --> (holds<!-- implicit_bias/cpu/04_metrics/claims[id=started_augmentation_transfers].verdict -->). There are
-#   5<!-- implicit_bias/cpu/04_metrics/conventions[convention=all].bases --> base models.
+#   8<!-- implicit_bias/cpu/04_metrics/conventions[convention=all].bases --> base models.
 #
-# These results come from our sixth run at scale `cpu`, with published captions and small masked language models that were trained here. Its figures and verdicts are on
+# These results come from our seventh run at scale `cpu`, with published captions and small masked language models that were trained here. Its figures and verdicts are on
 # [the results page](../../outputs/reference/implicit_bias/cpu/05_figures.ipynb).
 #
 # Nothing is computed in this notebook. It draws the tables of stage 4, and shows the verdict on each claim.
@@ -153,9 +153,9 @@ in_words(
 # **Verdicts.** At scale `small` the next cell only counts the claims. At scale `cpu` ([table](../../outputs/reference/implicit_bias/cpu/05_figures/verdict_figure_3.csv)):
 #
 # - the mean score over all captions is above .5, with all base models: holds<!-- implicit_bias/cpu/04_metrics/claims[id=all_captions_biased_to_male].verdict -->;
-# - the mean over the sentences that the paper's rules keep is above .5, with only the two base models that pass the gate: undecided<!-- implicit_bias/cpu/04_metrics/claims[id=biased_to_male].verdict -->;
+# - the mean over the sentences that the paper's rules keep is above .5, over the base models that pass the gate: holds<!-- implicit_bias/cpu/04_metrics/claims[id=biased_to_male].verdict -->;
 # - more sentences are male than female: holds<!-- implicit_bias/cpu/04_metrics/claims[id=more_male_than_female].verdict -->;
-# - the scores peak near .55<!-- implicit_bias/material/paper_numbers[id=peak].value -->: undecided<!-- implicit_bias/cpu/04_metrics/claims[id=peak_near_055].verdict -->;
+# - the scores peak near .55<!-- implicit_bias/material/paper_numbers[id=peak].value -->: fails<!-- implicit_bias/cpu/04_metrics/claims[id=peak_near_055].verdict -->;
 # - the paper's counts add up: holds<!-- implicit_bias/cpu/04_metrics/claims[id=cased_sum].verdict --> for BERT-cased, fails<!-- implicit_bias/cpu/04_metrics/claims[id=uncased_sum].verdict --> for BERT-uncased.
 
 # %%
@@ -244,14 +244,14 @@ in_words(
 # %% [markdown]
 # Perplexity falls at both scales, and right answers at the gate hardly change.
 #
-# **Verdicts.** At scale `small` the next cell only counts the claims. At scale `cpu` ([table](../../outputs/reference/implicit_bias/cpu/05_figures/verdict_before_after.csv)) 10<!-- count implicit_bias/cpu/05_figures/verdict_before_after[verdict=holds] --> claims hold, 1<!-- count implicit_bias/cpu/05_figures/verdict_before_after[verdict=fails] --> fails and 6<!-- count implicit_bias/cpu/05_figures/verdict_before_after[verdict=undecided] --> are undecided (the cell leaves out most of these):
+# **Verdicts.** At scale `small` the next cell only counts the claims. At scale `cpu` ([table](../../outputs/reference/implicit_bias/cpu/05_figures/verdict_before_after.csv)) 13<!-- count implicit_bias/cpu/05_figures/verdict_before_after[verdict=holds] --> claims hold, 1<!-- count implicit_bias/cpu/05_figures/verdict_before_after[verdict=fails] --> fails and 3<!-- count implicit_bias/cpu/05_figures/verdict_before_after[verdict=undecided] --> are undecided (the cell leaves out most of these):
 #
 # | claim about distance from even: all runs that were started / those that pass the gate | held-out nouns | Winogender |
 # |---|---|---|
 # | augmented is closer to even than the placebo | holds<!-- implicit_bias/cpu/04_metrics/claims[id=started_augmentation_reduces_bias].verdict --> / holds<!-- implicit_bias/cpu/04_metrics/claims[id=augmentation_reduces_bias].verdict --> | holds<!-- implicit_bias/cpu/04_metrics/claims[id=started_augmentation_transfers].verdict --> / holds<!-- implicit_bias/cpu/04_metrics/claims[id=augmentation_transfers].verdict --> |
-# | augmented is closer to even than the untouched base model | holds<!-- implicit_bias/cpu/04_metrics/claims[id=started_augmentation_beats_base].verdict --> / undecided<!-- implicit_bias/cpu/04_metrics/claims[id=augmentation_beats_base].verdict --> | holds<!-- implicit_bias/cpu/04_metrics/claims[id=started_augmentation_beats_base_on_winogender].verdict --> / holds<!-- implicit_bias/cpu/04_metrics/claims[id=augmentation_beats_base_on_winogender].verdict --> |
+# | augmented is closer to even than the untouched base model | holds<!-- implicit_bias/cpu/04_metrics/claims[id=started_augmentation_beats_base].verdict --> / holds<!-- implicit_bias/cpu/04_metrics/claims[id=augmentation_beats_base].verdict --> | holds<!-- implicit_bias/cpu/04_metrics/claims[id=started_augmentation_beats_base_on_winogender].verdict --> / holds<!-- implicit_bias/cpu/04_metrics/claims[id=augmentation_beats_base_on_winogender].verdict --> |
 # | reading *he* and *she* equally often brings scores closer, without a swap | holds<!-- implicit_bias/cpu/04_metrics/claims[id=started_even_share_reduces_bias].verdict --> / holds<!-- implicit_bias/cpu/04_metrics/claims[id=even_share_reduces_bias].verdict --> | |
-# | the swap itself brings scores closer | undecided<!-- implicit_bias/cpu/04_metrics/claims[id=started_swap_beyond_share].verdict --> / undecided<!-- implicit_bias/cpu/04_metrics/claims[id=swap_beyond_share].verdict --> | |
+# | the swap itself brings scores closer | holds<!-- implicit_bias/cpu/04_metrics/claims[id=started_swap_beyond_share].verdict --> / holds<!-- implicit_bias/cpu/04_metrics/claims[id=swap_beyond_share].verdict --> | |
 # | the placebo does nothing | undecided<!-- implicit_bias/cpu/04_metrics/claims[id=started_placebo_does_nothing].verdict --> / undecided<!-- implicit_bias/cpu/04_metrics/claims[id=placebo_does_nothing].verdict --> | |
 #
 # Three more claims compare augmented with the placebo. That it lowers the mean score holds<!-- implicit_bias/cpu/04_metrics/claims[id=augmentation_shifts_bias].verdict -->. That it makes nouns more alike fails<!-- implicit_bias/cpu/04_metrics/claims[id=augmentation_narrows_spread].verdict -->.
@@ -320,8 +320,8 @@ _ = stage.table("sensitivity", tables["sensitivity"])
 #
 # ## All claims
 #
-# At scale `small` the next cell only counts the claims. At scale `cpu` it shows those that hold ([table of all](../../outputs/reference/implicit_bias/cpu/05_figures/verdict_all.csv)). There 16<!-- count implicit_bias/cpu/05_figures/verdict_all[verdict=holds] --> hold, 3<!-- count implicit_bias/cpu/05_figures/verdict_all[verdict=fails] --> fail, six checks of the paper's printed numbers included, and
-# 8<!-- count implicit_bias/cpu/05_figures/verdict_all[verdict=undecided] --> are undecided. The other 22<!-- count implicit_bias/cpu/05_figures/verdict_all[verdict=not run] --> are printed numbers of models that were not run. The
+# At scale `small` the next cell only counts the claims. At scale `cpu` it shows those that hold ([table of all](../../outputs/reference/implicit_bias/cpu/05_figures/verdict_all.csv)). There 20<!-- count implicit_bias/cpu/05_figures/verdict_all[verdict=holds] --> hold, 4<!-- count implicit_bias/cpu/05_figures/verdict_all[verdict=fails] --> fail, six checks of the paper's printed numbers included, and
+# 3<!-- count implicit_bias/cpu/05_figures/verdict_all[verdict=undecided] --> are undecided. The other 22<!-- count implicit_bias/cpu/05_figures/verdict_all[verdict=not run] --> are printed numbers of models that were not run. The
 # comparisons that a verdict rests on are in `contrasts.csv` of stage 4.
 
 # %%
@@ -336,7 +336,7 @@ show_table(stage.close(globals()), {"file": "file", "rows": "rows"})
 # %% [markdown]
 # ## Hand-over
 #
-# The tables and figures are in this stage's folder. The results that we quote are those of this notebook in the sixth run at scale `cpu`.
+# The tables and figures are in this stage's folder. The results that we quote are those of this notebook in the seventh run at scale `cpu`.
 
 # %% [markdown] tags=["exercise"]
 # ## Exercises

@@ -74,7 +74,7 @@ class Recipe:
 
 
 RECIPES = {
-    **{  # from the sixth on: other sentences of the same fifths
+    **{  # from the sixth on: another draw from the same fifths, a sixth of it as before
         f"minilm-books-{i}": Recipe("masked", (i - 1) % 5, 5, 1_000_000, 5e-4, seed=i)
         for i in range(1, 9)
     },

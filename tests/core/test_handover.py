@@ -40,6 +40,9 @@ def test_stage_05_starts_from_committed_tables(small_outputs: Path, ran: list[st
     assert not ran
 
 
+EMPTY = {"03_attribution/whole.parquet"}  # no line of scale small is cut
+
+
 @pytest.mark.parametrize("study", PACKED)
 def test_stage_04_starts_from_packed_files(study: str, small_outputs: Path, ran: list[str]) -> None:
     lines = list(prepare_stage(study, PACKED[study]))
@@ -51,7 +54,8 @@ def test_stage_04_starts_from_packed_files(study: str, small_outputs: Path, ran:
         earlier, _, file = name.partition("/")
         if earlier != "01_data_generation":
             path = stage.input(earlier, file)
-            assert path.suffix != ".parquet" or len(load_parquet(path))
+            if path.suffix == ".parquet":
+                assert load_parquet(path).empty == (name in EMPTY)
 
 
 def test_who_needs_models_is_told_what_to_run(small_outputs: Path, ran: list[str]) -> None:

@@ -357,15 +357,14 @@ show_table(shown.round(3), human)
 
 # %%
 uncut = agreement_lines.load_sets(stage.input("01_data_generation", "whole.parquet"))
-beside = items.beside_cut(items.with_lines(explained["whole"], sets | uncut), saliency)
-left = with_ids(beside.dropna(subset=["difference"]))  # a cut takes all of some lines
+of_whole = items.with_lines(explained["whole"], sets | uncut)
+beside = with_ids(items.beside_cut(of_whole, saliency))
+left = beside.dropna(subset=["difference"])  # a cut takes all of some lines
 moved = stats.estimates(
     left, keys, "difference", n_bootstrap=n_bootstrap, alpha=alpha, seed=seed
 )
-both = (
-    with_ids(beside)
-    .groupby(keys, sort=False)
-    .agg(lines=("line", "size"), whole=("passed", "mean"), cut=("passed_cut", "mean"))
+both = beside.groupby(keys, sort=False).agg(
+    lines=("line", "size"), whole=("passed", "mean"), cut=("passed_cut", "mean")
 )
 moved = both.reset_index().merge(
     moved[[*keys, "n", "estimate", "low", "high"]], on=keys

@@ -326,9 +326,9 @@ class Explanations:
         """Whether the model has a probe for the set's task; the sweep leaves one set out, and only
         some trainings are asked for uncut lines.
         """
-        if unit.is_swept and (unit.dataset == _NOT_SWEPT or unit.is_whole):
+        if unit.is_swept and unit.dataset == _NOT_SWEPT:
             return False
-        if unit.is_whole and unit.training not in self.values["whole_trainings"]:
+        if unit.is_whole and (unit.is_swept or unit.training not in self.values["whole_trainings"]):
             return False
         return (*unit[1:], task_of_set(unit.dataset)) in self._asked
 

@@ -33,6 +33,7 @@ import redraw
 import yaml
 from execute import run_cells
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 from quoted import value_of
 from reference import renew
 
@@ -332,6 +333,7 @@ def thumbnail(study: str) -> Figure:
             ax.plot(value, y, "s" if name.endswith("*") else "o", color=colour, markersize=11)
         ax.set(yticks=range(len(values)), yticklabels=values, ylim=(len(values) - 0.5, -0.5))
         ax.tick_params(labelsize=13)
+        ax.xaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
         ax.axvline(0, color="0.3", linewidth=1)
         ax.set_title(title, fontsize=14, loc="right")
         ax.set_xlabel(note, fontsize=11, color="0.35")

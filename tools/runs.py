@@ -29,6 +29,7 @@ from lib.core.notebooks import APPENDIX, find_studies
 from lib.core.paths import ROOT, material, reference_dir
 from lib.stats import holm
 from lib.stats.claims import VERDICTS, read_claims
+from lib.stats.contrasts import rests_on
 
 RUNS, VERDICTS_OF_RUNS = "runs.csv", "run_verdicts.csv"
 ALPHA = 0.05  # that of the verdicts
@@ -172,14 +173,17 @@ def across_studies() -> pd.DataFrame:
     """
     tables = []
     for study in told():
+        direction = {c.id: c.direction for c in read_claims(material(study) / "claims.yaml")}
         stages = [reference_dir(study, "cpu") / "04_metrics"]
         stages += sorted(reference_dir(study, "cpu").glob(f"{APPENDIX}*/"))
         for path in (path for stage in stages for path in sorted(stage.glob("co*.csv"))):
             table = pd.read_csv(path)
             if {"p_effect", "p_absence", "verdict"} <= set(table):
-                tables.append(table.assign(study=study, all="all"))
+                way = [direction[claim] for claim in table["id"]]
+                tables.append(table.assign(study=study, all="all", direction=way))
     parts = pd.concat(tables, ignore_index=True).dropna(subset="p_effect")
     is_decided = parts["verdict"].isin(["holds", "fails"])
+    on_effect = [rests_on(*of) == "p_effect" for of in zip(parts["verdict"], parts["direction"])]
     counts = {"comparisons": parts["study"] != "", "decided": is_decided}
     for name, family in (("stay_within", "study"), ("stay_across", "all")):
         corrected = {
@@ -188,7 +192,7 @@ def across_studies() -> pd.DataFrame:
             .transform(lambda raw: holm(raw.to_numpy()))
             for kind in ("p_effect", "p_absence")
         }
-        p = corrected["p_effect"].where(parts["verdict"] == "holds", corrected["p_absence"])
+        p = corrected["p_effect"].where(on_effect, corrected["p_absence"])
         counts[name] = is_decided & (p < ALPHA)
     found = pd.DataFrame(counts).groupby(parts["study"]).sum().reset_index()
     return pd.concat([found, found.sum().to_frame().T.assign(study="all")], ignore_index=True)

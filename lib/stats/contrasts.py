@@ -162,6 +162,15 @@ def _p_values(claim: Claim, values: pd.DataFrame) -> tuple[float, float]:
     return effect, float(ttest_1samp(sign * means, size, alternative="less").pvalue)
 
 
+def rests_on(verdict: str, direction: str) -> str:
+    """The p value that a decided comparison rests on: of an effect, or of its absence.
+
+    >>> rests_on("holds", "greater"), rests_on("holds", "equal"), rests_on("fails", "equal")
+    ('p_effect', 'p_absence', 'p_effect')
+    """
+    return "p_effect" if (verdict == "holds") != (direction == "equal") else "p_absence"
+
+
 def _after_tests(
     claim: Claim,
     part: Mapping[str, Any],
@@ -175,7 +184,6 @@ def _after_tests(
     is_trained = any(scheme not in untrained for _, scheme in part["models"])
     if part["n_seeds"] == 1 and not claim.exact and is_trained:
         return Verdict("undecided", "one seed: the spread between trainings is not known")
-    shows_effect = (verdict.verdict == "holds") != (claim.direction == "equal")
-    if not part["p_effect" if shows_effect else "p_absence"] < alpha:
+    if not part[rests_on(verdict.verdict, claim.direction)] < alpha:
         return Verdict("undecided", "not significant after Holm's correction")
     return verdict

@@ -26,11 +26,11 @@
 #   5<!-- implicit_bias/cpu/04_metrics/intervals[model=base].wider --> times as wide as one that treats every sentence as independent
 #   ([table](../../outputs/reference/implicit_bias/cpu/04_metrics/intervals.csv)).
 # - **Swapped pronouns bring scores closer to even than the same sentences unswapped.** On nouns that no arm was fine-tuned on, the claim
-#   holds<!-- implicit_bias/cpu/04_metrics/claims[id=started_augmentation_reduces_bias].verdict -->. On Winogender, a test set about occupations, it
+#   holds<!-- implicit_bias/cpu/04_metrics/claims[id=started_augmentation_reduces_bias].verdict -->. On Winogender, about occupations, it
 #   holds<!-- implicit_bias/cpu/04_metrics/claims[id=started_augmentation_transfers].verdict -->, too
 #   ([figure](../../outputs/reference/implicit_bias/cpu/05_figures/changes.png)).
 # - **A second measure agrees with the bias score only in part.** It asks whether a sentence's vector lies nearer to male or to female words. The rank correlation is
-#   .36<!-- implicit_bias/cpu/04_metrics/correlations[unit=sentence, vectors=encoder].rho -->
+#   .36<!-- implicit_bias/cpu/04_metrics/correlations[unit=sentence, vectors=encoder].rho -->, for one base model
 #   ([table](../../outputs/reference/implicit_bias/cpu/04_metrics/correlations.csv)).
 #
 # These results come from our seventh run at scale `cpu`. All fine-tuning runs that were started count, whether or not they pass the gate of stage 2.
@@ -111,7 +111,7 @@ alpha = 0.05  # level of the tests; the intervals have 1 - alpha
 judged_model = "base"
 
 # %% [markdown]
-# We open the stage.
+# Open the stage:
 
 # %%
 stage = open_stage("implicit_bias", scale, "04_metrics")
@@ -133,7 +133,7 @@ print(f"{probabilities['sentence_id'].nunique()} sentences")
 print(f"{probabilities['antecedent'].nunique()} nouns")
 
 # %% [markdown]
-# Which models enter? All base models and all fine-tuning runs that were started: the analysis *as assigned*. Leaving out runs that went wrong would bias the comparison. We repeat it for the runs that
+# Which models enter? All base models and all fine-tuning runs that were started: the analysis *as assigned*. Leaving runs out would bias the comparison. We repeat it for those that
 # passed the *gate*: right gender first in at least 85 % of unambiguous sentences, and 90 % at scale `cpu`. Hub models that fail it are left out. A *shown* run enters all results.
 
 # %% tags=["nbval-ignore-output"]
@@ -264,7 +264,7 @@ in_words(
 )
 
 # %% [markdown]
-# Each row adds up to all 156 sentences. Do the paper's counts for BERT add up too?
+# Each row adds up to all 156 sentences. Do the paper's counts for BERT?
 
 # %%
 printed = read_table(own_material / "paper_numbers.csv").set_index("id")["value"]
@@ -280,8 +280,8 @@ print(f"BERT-uncased {sums['uncased']}, BERT-cased {sums['cased']}, of 663")
 # For BERT-uncased, 23 sentences are missing.
 #
 # ### How sure are we?
-# A model that takes a *person* for a man does so in all sentences about a person. Such sentences are not independent, so we resample nouns. Other base models would give other scores, so we resample
-# base models, too. This gives the *honest* interval. First we average runs of the same base model.
+# A model that takes a *person* for a man does so in all sentences about a person. Such sentences are not independent, so we resample nouns. Base models differ, too, and are
+# too few to resample: their mean gets a t interval. Both together give the *honest* interval. First we average runs of the same base model.
 
 # %%
 codes = {name: i for i, name in enumerate(sorted(scores["antecedent"].unique()))}
@@ -319,7 +319,7 @@ in_words(
 )
 
 # %% [markdown] tags=["slide"]
-# The honest interval is several times as wide. Does the mean hide a difference between slots, as between *he* (subject) and *his* (possessive)?
+# The honest interval is several times as wide. Does the mean hide a difference between slots, as between *he* and *his*?
 
 # %% tags=["nbval-ignore-output"]
 of_base = own[own["model"] == "base"]
@@ -403,7 +403,7 @@ stage.figure("sensitivity", figures.plot_sensitivity(sensitivity))
 _ = stage.table("sensitivity", sensitivity)
 
 # %% [markdown] tags=["slide"]
-# Under every interpretation the mean score is above .5. The threshold matters most: a high one discards scores near 0 and 1, and so pulls the mean towards .5.
+# The mean score is always above .5. The threshold matters most: a high one discards scores near 0 and 1, and so pulls the mean towards .5.
 #
 # So we report two means: over the kept sentences, and over all.
 
@@ -425,7 +425,7 @@ in_words(
 )
 
 # %% [markdown] tags=["slide"]
-# With only two base models these intervals are very wide, and both contain .5.
+# With two base models these intervals are very wide, and both contain .5 (at `cpu`, with eight, neither does).
 #
 # ## 5 · Did fine-tuning help?
 #
@@ -507,13 +507,13 @@ stage.figure("power", figures.plot_changes(power))
 _ = stage.table("power", power)
 
 # %% [markdown] tags=["slide"]
-# A mark left of zero means: closer to even. At scale `small` every interval contains zero, so nothing is decided. We save the same for the runs that passed the gate.
+# A mark left of zero means: closer to even. Here every interval contains zero, so nothing is decided. We save the same for the runs that passed the gate.
 
 # %% tags=["nbval-ignore-output"]
 _ = stage.table("power_gated", differences(gated))
 
 # %% [markdown]
-# Every run passed at this scale, so these are the numbers of the figure. Next, the means of each arm:
+# Every run passed here, so these are the numbers of the figure. The means of each arm:
 
 # %% tags=["nbval-ignore-output"]
 is_other = (full["part"] == "held out") & (full["antecedent"] != "person")
@@ -571,7 +571,7 @@ in_words(
 )
 
 # %% [markdown]
-# The last three columns add up to the first. What does fine-tuning cost?
+# What does fine-tuning cost?
 
 # %% tags=["nbval-ignore-output"]
 price = (
@@ -592,7 +592,7 @@ in_words(
 )
 
 # %% [markdown]
-# Right answers at the gate fall by about .015. Perplexity falls: the models fill masks better.
+# Right answers at the gate fall by about .015 (at `cpu` they hardly change). Perplexity falls: the models fill masks better.
 #
 # ## 6 · Association tests
 #
@@ -621,7 +621,7 @@ show_source(weat)
 
 # %% [markdown]
 # Stage 3 kept three kinds of vectors: `input` (token embeddings), `encoder` (the encoder's last layer) and `template` (the same layer, for a sentence around the text). We use the lists of WEAT tests 6,
-# 7 and 8, kept in `material/weat.yaml` and not compared with the original files.
+# 7 and 8 in `material/weat.yaml`, not compared with the original files.
 
 # %%
 lists = read_yaml(own_material / "weat.yaml")
@@ -653,7 +653,7 @@ assert (weats["n_partitions"] == 12870).all()
 print(f"{len(lists)} tests, {len(KINDS)} kinds of vectors")
 
 # %% [markdown]
-# Two checks: swapping A and B must change the sign; shuffled lists must give about zero on average.
+# Swapping A and B must change the sign; shuffled lists must give about zero on average.
 
 # %%
 parts = [vectors_of("input", "word", lists["weat_7"][part]) for part in "XYAB"]
@@ -699,7 +699,7 @@ print(f"{len(asked)} phrases")
 
 # %% [markdown] tags=["slide"]
 # ### Does association agree with the bias score?
-# The paper leaves this open. We compute rank correlations over phrases and over the filtered sentences. We chose the two groups of phrases to differ, and this alone can produce a correlation. So we
+# We compute rank correlations over phrases and over the filtered sentences. We chose the two groups of phrases to differ, and this alone can produce a correlation. So we
 # also look within each group (*within stereotype*).
 
 
@@ -744,7 +744,7 @@ stage.figure("correlations", figures.plot_correlations(correlations))
 _ = stage.table("correlations", correlations)
 
 # %% [markdown]
-# Over sentences the two are clearly correlated. Over phrases most intervals include zero.
+# Over sentences the two are clearly correlated. Over phrases most intervals include zero (at `cpu` one of six).
 #
 # ### The effects
 # The published values of the three tests were computed with other vectors (GloVe).
@@ -758,7 +758,7 @@ in_words(
 )
 
 # %% [markdown]
-# With token embeddings all three effects are positive; with the other vectors some are negative. For the phrases:
+# With token embeddings all three effects are positive; with the other vectors some are negative (at `cpu` none). For the phrases:
 
 # %% tags=["nbval-ignore-output"]
 in_words(
@@ -880,7 +880,7 @@ def beside(number):
 print(f"{len(numbers)} printed numbers, {len(OURS)} with a number of ours beside them")
 
 # %% [markdown]
-# We add the sums of section 2.
+# The sums of section 2:
 
 # %%
 for name, total in sums.items():
@@ -905,7 +905,7 @@ print(f"{len(table)} rows; stage 5 shows them")
 #
 # - **There are few base models**, and they share one encoder. The spread between them is itself uncertain.
 # - **We do not know where the bias comes from.** At scale `small` *he* and *she* are about equally frequent in the training text, yet the mean score is above .5. Part of it may come from the
-#   pretrained encoder.
+#   pretrained encoder. At `cpu` most pronouns in the text are male.
 # - **A score near .5 may be ignorance.** A model that cannot tell genders apart would look least biased; hence the gate.
 # - **The p value of WEAT is about these words only.**
 #
@@ -981,7 +981,7 @@ check_number(
 # The other columns split this change into three parts: what more fine-tuning does (the placebo), what an even share of pronouns adds, and what the swap adds. Why is it not enough to compare with the untouched model?
 #
 # - `"a"` Because the untouched model was not measured.
-# - `"b"` Because any further fine-tuning on such sentences moves the scores, with or without a swap.
+# - `"b"` Because further fine-tuning on such sentences may move the scores, with or without a swap.
 # - `"c"` Because the placebo makes the scores worse.
 
 # %% tags=["exercise"]

@@ -17,7 +17,7 @@
 #
 # ## What we found
 #
-# - **The models take *he* for granted.** A caption leaves a person's gender to one pronoun, and we mask it. The mean bias score over all captions is
+# - **The models prefer *he*.** A caption leaves a person's gender to one pronoun, and we mask it. The mean bias score over all captions is
 #   .77<!-- implicit_bias/cpu/04_metrics/conventions[convention=all].bias -->, where .5 is even and 1 is male
 #   ([figure](../../outputs/reference/implicit_bias/cpu/05_figures/figure_3.png)).
 # - **Swapped pronouns bring the scores closer to even than the same sentences unswapped.** On nouns kept out of fine-tuning, the gain is
@@ -109,7 +109,8 @@ verdicts = partial(tell_verdicts, stage, tables["claims"], claims, less_target=F
 print(f"{len(tables)} tables are read")
 
 # %% [markdown] tags=["slide"]
-# There are five verdicts. A claim **holds** or holds **partly**. It **fails** if a test shows that its effect is absent or reversed. It is **undecided** where the data cannot tell, and **not run** where
+# There are five verdicts. A claim **holds** if its interval excludes zero, its estimate reaches the smallest effect that matters, and a test over nouns is significant; **partly** if only some of its
+# comparisons do. It **fails** if a test shows that its effect is absent or reversed. It is **undecided** where the data cannot tell, and **not run** where
 # this run has not computed what the claim needs. Scale `small` has too few sentences, and decides nothing.
 # At scale `cpu` tables show the verdicts. There *found here* is our value with its 95 % interval, and *bias(s)* the bias score of a sentence. A claim that does not say *over all trainings* or
 # *over all base models* is about the runs that pass the gate of stage 2.
@@ -155,7 +156,7 @@ in_words(
 # - the mean score over all captions is above .5, with all base models: holds<!-- implicit_bias/cpu/04_metrics/claims[id=all_captions_biased_to_male].verdict -->;
 # - the mean over the sentences that the paper's rules keep is above .5, over the base models that pass the gate: holds<!-- implicit_bias/cpu/04_metrics/claims[id=biased_to_male].verdict -->;
 # - more sentences are male than female: holds<!-- implicit_bias/cpu/04_metrics/claims[id=more_male_than_female].verdict -->;
-# - the scores peak near .55<!-- implicit_bias/material/paper_numbers[id=peak].value -->: fails<!-- implicit_bias/cpu/04_metrics/claims[id=peak_near_055].verdict -->;
+# - the scores peak near .55<!-- implicit_bias/material/paper_numbers[id=peak].value --> (tested: their mean lies within five hundredths of it): fails<!-- implicit_bias/cpu/04_metrics/claims[id=peak_near_055].verdict -->;
 # - the paper's counts add up: holds<!-- implicit_bias/cpu/04_metrics/claims[id=cased_sum].verdict --> for BERT-cased, fails<!-- implicit_bias/cpu/04_metrics/claims[id=uncased_sum].verdict --> for BERT-uncased.
 
 # %%
@@ -174,8 +175,8 @@ verdicts("figure_3", *(name for name in of_scores if name in known))
 # **Question** (section 6, left open by the paper). Each base model is fine-tuned in three ways. *Augmented* reads each sentence in both genders. The *placebo* reads each sentence twice, as it is.
 # In the *even placebo* nothing is swapped, but sentences are repeated so that half of them have a male pronoun.
 #
-# **How to read the figure.** The left side shows the mean score, the right side the mean distance from .5, with 95 % intervals over nouns and base models. *Held-out nouns* are ones no model was
-# fine-tuned on.
+# **How to read the figure.** The left side shows the mean score, the right side the mean distance from .5, with 95 % intervals over nouns and base models. *Held-out nouns* are those that no arm
+# was fine-tuned on.
 
 # %% tags=["slide"]
 stage.figure("before_after", figures.plot_models(tables["arms"]), formats)
@@ -228,7 +229,7 @@ in_words(
 )
 
 # %% [markdown]
-# Look at the column *in all*. At both scales the spread falls for nouns that were fine-tuned on.
+# Look at the column *in all*. At both scales the spread falls for nouns that were fine-tuned on. For held-out nouns it falls at `small` and grows at `cpu`.
 #
 # Does fine-tuning make a model worse? A run that no longer knows the gender of unambiguous nouns fails the gate of stage 2.
 
@@ -244,7 +245,7 @@ in_words(
 # %% [markdown]
 # Perplexity falls at both scales, and right answers at the gate hardly change.
 #
-# **Verdicts.** At scale `small` the next cell only counts the claims. At scale `cpu` ([table](../../outputs/reference/implicit_bias/cpu/05_figures/verdict_before_after.csv)) 13<!-- count implicit_bias/cpu/05_figures/verdict_before_after[verdict=holds] --> claims hold, 1<!-- count implicit_bias/cpu/05_figures/verdict_before_after[verdict=fails] --> fails and 3<!-- count implicit_bias/cpu/05_figures/verdict_before_after[verdict=undecided] --> are undecided (the cell leaves out most of these):
+# **Verdicts.** At scale `small` the next cell only counts the claims. At scale `cpu` ([table](../../outputs/reference/implicit_bias/cpu/05_figures/verdict_before_after.csv)) 13<!-- count implicit_bias/cpu/05_figures/verdict_before_after[verdict=holds] --> claims hold, 1<!-- count implicit_bias/cpu/05_figures/verdict_before_after[verdict=fails] --> fails and 3<!-- count implicit_bias/cpu/05_figures/verdict_before_after[verdict=undecided] --> are undecided (the cell shows the first twelve, which all hold):
 #
 # | claim about distance from even: all runs that were started / those that pass the gate | held-out nouns | Winogender |
 # |---|---|---|
@@ -255,7 +256,7 @@ in_words(
 # | the placebo does nothing | undecided<!-- implicit_bias/cpu/04_metrics/claims[id=started_placebo_does_nothing].verdict --> / undecided<!-- implicit_bias/cpu/04_metrics/claims[id=placebo_does_nothing].verdict --> | |
 #
 # Three more claims compare augmented with the placebo. That it lowers the mean score holds<!-- implicit_bias/cpu/04_metrics/claims[id=augmentation_shifts_bias].verdict -->. That it makes nouns more alike fails<!-- implicit_bias/cpu/04_metrics/claims[id=augmentation_narrows_spread].verdict -->.
-# Over all runs that were started, it is undecided<!-- implicit_bias/cpu/04_metrics/claims[id=started_spread_stays].verdict --> whether it leaves their spread as it is.
+# Over all runs that were started their spread grows; whether by less than two hundredths, our margin for *stays*, is undecided<!-- implicit_bias/cpu/04_metrics/claims[id=started_spread_stays].verdict -->.
 
 # %%
 first = ["augmentation_reduces_bias", "augmentation_beats_base"]
@@ -267,7 +268,7 @@ verdicts("before_after", *first, *over_all_runs)
 
 # %% [markdown] tags=["slide"]
 # **Reading it.** Fine-tuning on any such sentences may move the scores, so we compare with a placebo. The gain beyond the placebo can have two sources, the even share of pronouns and the swap. A claim
-# stays undecided where results vary too much over nouns and base models.
+# stays undecided where its interval contains both values that would confirm it and values that would refute it.
 #
 # ## The words that drive the bias
 #
@@ -320,9 +321,9 @@ _ = stage.table("sensitivity", tables["sensitivity"])
 #
 # ## All claims
 #
-# At scale `small` the next cell only counts the claims. At scale `cpu` it shows those that hold ([table of all](../../outputs/reference/implicit_bias/cpu/05_figures/verdict_all.csv)). There 20<!-- count implicit_bias/cpu/05_figures/verdict_all[verdict=holds] --> hold, 4<!-- count implicit_bias/cpu/05_figures/verdict_all[verdict=fails] --> fail, six checks of the paper's printed numbers included, and
-# 3<!-- count implicit_bias/cpu/05_figures/verdict_all[verdict=undecided] --> are undecided. The other 22<!-- count implicit_bias/cpu/05_figures/verdict_all[verdict=not run] --> are printed numbers of models that were not run. The
-# comparisons that a verdict rests on are in `contrasts.csv` of stage 4.
+# At scale `small` the next cell only counts the claims. At scale `cpu` it shows the first twelve of those that hold ([table of all](../../outputs/reference/implicit_bias/cpu/05_figures/verdict_all.csv)). There 20<!-- count implicit_bias/cpu/05_figures/verdict_all[verdict=holds] --> hold, 4<!-- count implicit_bias/cpu/05_figures/verdict_all[verdict=fails] --> fail, six checks of the paper's printed numbers included, and
+# 3<!-- count implicit_bias/cpu/05_figures/verdict_all[verdict=undecided] --> are undecided. The other 22<!-- count implicit_bias/cpu/05_figures/verdict_all[verdict=not run] --> are printed numbers that are not judged: the paper's models were not run, or the number
+# depends on the sentences or is a setting. The comparisons that a verdict rests on are in `contrasts.csv` of stage 4.
 
 # %%
 verdicts("all")

@@ -128,6 +128,19 @@ def test_correcting_over_more_leaves_fewer() -> None:
     assert committed.set_index("study").astype(int).equals(table.astype(int))
 
 
+def test_a_decided_comparison_rests_on_a_significant_p_value() -> None:
+    """By the verdict and the claim's direction: a claim of equality holds by absence."""
+    direction = {c.id: c.direction for c in runs.read_claims(runs.material("geco") / "claims.yaml")}
+    table = pd.read_csv(runs.reference_dir("geco", "cpu") / "04_metrics" / "comparisons.csv")
+    table = table[table["verdict"].isin(["holds", "fails"])].dropna(subset="p_effect")
+    seen = set()
+    for row in table.itertuples():
+        on = runs.rests_on(row.verdict, direction[row.id])
+        assert getattr(row, on) < runs.ALPHA, (row.id, row.comparison)
+        seen.add((row.verdict, direction[row.id] == "equal"))
+    assert len(seen) == 4
+
+
 def test_the_decided_claims_of_all_studies_are_counted() -> None:
     table = runs.decided_of_all()
     counts = table.set_index(["claims", "study"])[["n", "decided", "undecided", "not run"]]

@@ -23,7 +23,7 @@
 #
 # - **Our models mostly give a duchess the right pronoun.** 4<!-- count implicit_bias/cpu/02_training/gate[model=base, passes=True] --> of
 #   8<!-- count implicit_bias/cpu/02_training/gate[model=base] --> base models put the right pronoun first in at least 90 % of sentences where the noun decides.
-#   The others come close ([table](../../outputs/reference/implicit_bias/cpu/02_training/gate.csv)).
+#   The others get more than eight of ten right ([table](../../outputs/reference/implicit_bias/cpu/02_training/gate.csv)).
 # - **They learn it from made-up sentences.** Without those, a model is right in
 #   68 %<!-- implicit_bias/cpu/02_training/gate[model=without frames].right_first --> of the cases. Guessing would give half.
 # - **Fine-tuning does not make the models worse at filling masks.** Their perplexity (lower is better) falls from

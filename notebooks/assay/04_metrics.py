@@ -31,7 +31,7 @@
 #   *altered words*, *planted* and *cue*, and 0 or less under *swap* and *noun*.
 # - **Under most truths another rule is stronger than the floor that we chose beforehand.** Compared with
 #   that rule, fewer explainers lead. [See the floors](../../outputs/reference/assay/cpu/04_metrics/floors.csv)
-# - **Another run's explanations score nearly as well.** Under *edit* and *noun* the own run's are clearly better, by
+# - **Another run's explanations score less under *edit* and *noun*, and as well under *swap*.** The own run's are better there by
 #   .06<!-- assay/cpu/04_metrics/contrasts[comparison=edit: own - other].estimate --> and
 #   .07<!-- assay/cpu/04_metrics/contrasts[comparison=noun: own - other].estimate -->.
 #   [See the comparisons](../../outputs/reference/assay/cpu/04_metrics/contrasts.csv)
@@ -194,7 +194,7 @@ plt.show()
 #
 # We also score three *cheaters*. One knows the right words, one the size of
 # each effect without its sign, and one the scores of both texts of an edit. The *goal of the edit* is one more
-# rule: whether the edit should make the review better or worse.
+# rule: whether readers judged the edited aspect better afterwards, or worse.
 #
 # **Deletion** puts padding, the mask token or the word of the other form in the place of a deleted word.
 
@@ -373,12 +373,12 @@ show_table(cut_off, columns | {"low": "from", "high": "to"})
 # ## 5 · Edits and nouns: a second score
 #
 # The first score of *edit* uses only the order of the effects, the second one their size. Let $d$ be an edit's
-# effect, $e$ the sum of its removed words' scores, $a$ a factor fitted on other edits. The floor that fits best on other edits
+# effect, $e$ the sum of its removed words' scores, $a$ a factor fitted on other edits. The rule of three that fits best on other edits
 # has $e_0$ and $a_0$. Then the *skill* is
 #
 # $$1 - \frac{\sum (a e - d)^2}{\sum (a_0 e_0 - d)^2}$$
 #
-# A skill of 1 is exact; 0 is as good as the floor that fits best on other edits. The rule *nothing changes* says 0 for each edit. For *mixed*
+# A skill of 1 is exact; 0 is as good as that rule. The rule *nothing changes* says 0 for each edit. For *mixed*
 # edits, which also write new words, we sum the scores of the words that went.
 
 # %%

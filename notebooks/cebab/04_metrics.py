@@ -19,7 +19,7 @@
 #
 # - **Approx, the paper's best explainer, has a larger L2 error than the answer "nothing changes"**: .725<!-- cebab/cpu/04_metrics/errors[explainer=Approx, model=encoder, metric=L2].error --> against
 #   .652<!-- cebab/cpu/04_metrics/errors[explainer=Zero, model=encoder, metric=L2].error --> ([figure](../../outputs/reference/cebab/cpu/05_figures/figure_2.png)). It holds for both models, the encoder and the BiLSTM (a recurrent network that reads both ways).
-# - **Much of that error is size, not direction.** If all its estimates are multiplied by .45<!-- cebab/cpu/04_metrics/scaled[explainer=Approx, model=encoder].scale -->, the error falls to
+# - **Smaller estimates would be nearer.** If all of them are multiplied by .45<!-- cebab/cpu/04_metrics/scaled[explainer=Approx, model=encoder].scale -->, the error falls to
 #   .601<!-- cebab/cpu/04_metrics/scaled[explainer=Approx, model=encoder].L2_scaled --> ([table](../../outputs/reference/cebab/cpu/04_metrics/scaled.csv)).
 # - **If two editors make the same change, the effects of their edits differ by** .402<!-- cebab/cpu/04_metrics/ceiling[same=label, model=encoder, metric=L2].error --> (L2)
 #   ([table](../../outputs/reference/cebab/cpu/04_metrics/ceiling.csv)). We have only twenty such pairs.
@@ -373,7 +373,7 @@ in_words(
 
 # %% [markdown]
 # **Does the edit leave the other aspects alone?** Nobody labelled them again, so the aspect classifiers of stage 2 read both texts. *Others change* is the share of predictions about the other three aspects that change. The rows *nothing*
-# compare two editors' texts with the same label: they show how often the classifiers err.
+# compare two editors' texts with the same label: these change by the classifiers' mistakes, and by what else each editor changed.
 
 # %% tags=["nbval-ignore-output"]
 spilt = spill_over(texts, pairs, aspects)
@@ -435,7 +435,7 @@ _ = stage.table("figure", of_model[list(plotted)])
 #
 # ### Direction and size apart
 # L2 measures direction and size together. So we multiply all estimates of an explainer by one number, the `scale`, fitted on dev. If it is below
-# 1, the estimates were too large on average. The differences that remain are mostly of direction. The table is about
+# 1, smaller estimates would be nearer: they are too long, or often point elsewhere. The table is about
 # the encoder in the confounded world.
 
 # %% tags=["nbval-ignore-output"]
@@ -467,7 +467,7 @@ in_words(
 )
 
 # %% [markdown]
-# After scaling, Approx has a smaller error than *Zero*. CausaLM, ConceptSHAP and *No concept* stay worse: their factors, fitted on dev, are too large for the test pairs.
+# After scaling, Approx has a smaller error than *Zero*. CausaLM, ConceptSHAP and *No concept* stay worse: a factor makes the mean *squared* error on dev smallest.
 #
 # ### What the cosine is about
 # Does *No concept* know whether a change is good or bad? The table says how often a change in *stars* has the right
@@ -719,7 +719,7 @@ in_words(
 )
 
 # %% [markdown]
-# No estimate is closer to the world than to the model. But those of S-Learner and the Causal Proxy Model are closer
+# No estimate is closer to the world than to the model. But those of S-Learner are closer
 # to the world than the model is. Is the model closer to the world than *Zero*, the answer that nothing changes?
 
 # %% tags=["nbval-ignore-output"]
@@ -833,7 +833,7 @@ in_words(
 )
 
 # %% [markdown]
-# The paper's claims were written to `material/claims.yaml` before the run, each with a *smallest effect of interest*: a
+# The claims, the paper's and ours, stood in `material/claims.yaml` before the run that decides them, with a *smallest effect of interest*: a
 # smaller difference counts as none. They are about the published data, so at scale small all are *not run*. One
 # fine-tuning run leaves a claim *undecided*.
 
@@ -919,7 +919,7 @@ print(f"{len(table)} rows in the table of claims")
 # ## What could be wrong
 #
 # - **One fine-tuning run per model** at scale small: the intervals are over texts only.
-# - **Explainers are fitted on train texts**, where a model is surer than on test texts. So S-Learner and CONEXP overstate effects.
+# - **Explainers are fitted on train texts**, where a model is surer than on test texts. So S-Learner and CONEXP overstate effects here.
 # - **CausaLM and the Causal Proxy Model are trained briefly here.** A poor rank says little about them at full size.
 #
 # ## Try it

@@ -29,7 +29,7 @@
 #   every method but Gradient SHAP. Against Gradient SHAP,
 #   4<!-- count geco/cpu/04_metrics/comparisons[id=integrated_gradients_best, verdict=undecided] --> comparisons are undecided and
 #   1<!-- count geco/cpu/04_metrics/comparisons[id=integrated_gradients_best, verdict=fails] --> fails. [Claims](../../outputs/reference/geco/cpu/04_metrics/claims.csv)
-# - **With more samples, LIME and Kernel SHAP catch up with it.** LIME rises from
+# - **With more samples, LIME and Kernel SHAP come close.** LIME rises from
 #   .58<!-- geco/cpu/03_attribution/converged[dataset=D_A, scheme=CEf, method=LIME].MA_usual --> to
 #   .90<!-- geco/cpu/03_attribution/converged[dataset=D_A, scheme=CEf, method=LIME].MA -->, and Kernel SHAP from
 #   .43<!-- geco/cpu/03_attribution/converged[dataset=D_A, scheme=CEf, method=Kernel SHAP].MA_usual --> to
@@ -426,7 +426,7 @@ notebooks.show_table(
 )
 
 # %% [markdown]
-# In every line the smallest detectable difference exceeds the typical difference between methods. Best and worst rank of each method:
+# The smallest detectable difference always exceeds the typical difference between methods (at `cpu` seldom). Best and worst rank:
 
 # %% tags=["nbval-ignore-output"]
 placed = summaries.possible_places(pairs, summaries.trained_only(main))
@@ -436,7 +436,7 @@ place = best.where(best == worst, best + " to " + worst)
 plots.method_grid(places.assign(place=place), "place", "D_S")
 
 # %% [markdown]
-# Any method could take any place, so we claim no order.
+# Any method could take any place: we claim no order.
 #
 # **Would another fine-tuning run reorder them?** The table splits the variance of mass accuracy.
 # *Run and method* is how much the differences between methods vary from run to run.
@@ -711,7 +711,7 @@ notebooks.show_table(alone, shown)
 
 # %% [markdown]
 # All leading words are pronouns. Half of the explanations put the pronoun on top. The third number speaks against the
-# claim, but it rests on six base sentences.
+# claim, but rests on six base sentences (at `cpu` the claim holds).
 #
 # All claims together:
 

@@ -26,11 +26,11 @@
 # - **Deleting words separates the two.** We delete the words in the order of an explanation, and see how far the model's
 #   answer falls. The worst possible order scores 0, the best 1. The rule scores
 #   .44<!-- geco/cpu/appendix_what_models_use/faithfulness[model=CEf, method=First pronoun, measure=NAOPC].estimate --> and Integrated Gradients
-#   .94<!-- geco/cpu/appendix_what_models_use/faithfulness[model=CEf, method=Integrated Gradients, measure=NAOPC].estimate -->. The rule names one word only. (Ninety
-#   base sentences, three fine-tuning runs.) [Table](../../outputs/reference/geco/cpu/appendix_what_models_use/faithfulness.csv)
+#   .94<!-- geco/cpu/appendix_what_models_use/faithfulness[model=CEf, method=Integrated Gradients, measure=NAOPC].estimate -->. The rule names one word only. (Ninety base sentences, three fine-tuning
+#   runs. *Pattern Variant*, which sees no model, has .94<!-- geco/cpu/appendix_what_models_use/faithfulness[model=CEf, method=Pattern Variant, measure=NAOPC].estimate -->, too.) [Table](../../outputs/reference/geco/cpu/appendix_what_models_use/faithfulness.csv)
 # - **Is Integrated Gradients the best method, as the paper says? Nearly, with the paper's numbers of samples**: the claim holds
 #   partly<!-- geco/cpu/04_metrics/claims[id=integrated_gradients_best].verdict -->. In three fine-tuning runs of each BERT that classifies better than the rule, it is above
-#   every method but Gradient SHAP. [With more samples](03_attribution.ipynb), LIME and Kernel SHAP catch up with it. [Claims](../../outputs/reference/geco/cpu/04_metrics/claims.csv)
+#   every method but Gradient SHAP. [With more samples](03_attribution.ipynb), LIME and Kernel SHAP come close to it. [Claims](../../outputs/reference/geco/cpu/04_metrics/claims.csv)
 #
 # This is scale `cpu`: the published GECO, and a small BERT in place of bert-base. Its figures and verdicts are on
 # [the results page](../../outputs/reference/geco/cpu/05_figures.ipynb).
@@ -130,7 +130,7 @@ print(len(tables), "tables,", len(tables["claims"]), "claims and printed numbers
 #
 # **How to read the figure.** A mark is the share of attribution on changed words, with its 95 % interval over base sentences and
 # fine-tuning runs. Upright lines are **floors**: the scores of rules that never look at a model. On *all gendered words* three
-# of them nearly coincide. In a grey panel the model classifies worse than the first-pronoun rule (†).
+# nearly coincide. In a grey panel (†) the model classifies worse than the first-pronoun rule.
 
 # %% tags=["nbval-ignore-output", "slide"]
 figure, plotted = plots.plot_mass_accuracy(tables["figure"])
@@ -138,7 +138,7 @@ stage.figure("figure_2b", figure, formats)
 _ = stage.table("figure_2b", plotted)
 
 # %% [markdown]
-# The best and the worst possible place of each method on *subject only* (†: as above):
+# The best and the worst possible place of each method on *subject only*:
 
 # %% tags=["nbval-ignore-output"]
 places = stage.table("figure_2b_places", tables["ranking"])
@@ -175,10 +175,10 @@ judge(
 
 # %% [markdown] tags=["slide"]
 # **Why.** *Integrated Gradients is best* holds partly<!-- geco/cpu/04_metrics/claims[id=integrated_gradients_best].verdict -->: most comparisons with Gradient SHAP are undecided. The top three hold
-# partly<!-- geco/cpu/04_metrics/claims[id=three_best].verdict -->, too: LIME is not always above the other five. *No method reaches the Pattern Variant* holds partly<!-- geco/cpu/04_metrics/claims[id=pattern_variant_unreached].verdict -->, as does *OLA beats BERT*.
-# *Mass accuracy is higher on all gendered words (D_A) than on subject only (D_S)* holds<!-- geco/cpu/04_metrics/claims[id=datasets_differ].verdict -->.
-# Two claims are ours. *A method finds more than First pronoun* fails<!-- geco/cpu/04_metrics/claims[id=beyond_the_first_pronoun].verdict -->. *D_A
-# stays ahead after a correction for chance* holds partly<!-- geco/cpu/04_metrics/claims[id=datasets_differ_beyond_base_rate].verdict -->: not for LIME and Kernel SHAP.
+# partly<!-- geco/cpu/04_metrics/claims[id=three_best].verdict -->, too: LIME is not always above the other five. *None reaches the Pattern Variant* holds partly<!-- geco/cpu/04_metrics/claims[id=pattern_variant_unreached].verdict -->, as does *OLA beats BERT*.
+# *Mass accuracy is higher on all gendered words (D_A) than on subject only (D_S)* holds<!-- geco/cpu/04_metrics/claims[id=datasets_differ].verdict --> for most methods, not for LIME and Kernel SHAP.
+# *A method finds more than First pronoun* (ours) fails<!-- geco/cpu/04_metrics/claims[id=beyond_the_first_pronoun].verdict -->. *D_A
+# stays ahead after a correction for chance* holds partly<!-- geco/cpu/04_metrics/claims[id=datasets_differ_beyond_base_rate].verdict -->, in ten of twenty-four comparisons.
 #
 # ## Figure 2a · Does training the embeddings improve explanations?
 #
@@ -209,7 +209,7 @@ judge("figure_2a", "trained_embeddings_improve", "embeddings_matter_most")
 # **Claim** (section 4 and appendix). Pronouns correlate most with the class, in both data sets.
 #
 # **How to read the figure.** The bars are Pearson correlations between the tf-idf weight of a word (its frequency in the row, lower for words in many rows) and "this
-# row is of the class". The ten largest are shown, in lower case. At scale small, *pibling* means aunt or uncle. At scale `cpu`, *trie* is an error for *try*, and *dona* comes from *Dona Quixote*.
+# row is of the class". The ten largest are shown. At scale small, *pibling* means aunt or uncle. At scale `cpu`, *trie* is an error for *try*, and *dona* comes from *Dona Quixote*.
 
 # %% tags=["slide"]
 figure, plotted = plots.plot_correlation(
@@ -237,8 +237,7 @@ show_table(
 )
 
 # %% [markdown] tags=["slide"]
-# **Why.** The correlations follow from how the texts were made, so they check the labels, and no model. Stage 1 says why
-# the shares differ.
+# **Why.** The correlations follow from how the texts were made: they check labels, not models.
 #
 # ## Figure 4 · How well do the models classify?
 #
@@ -290,7 +289,7 @@ _ = stage.table("figure_5", plotted)
 judge("figure_5", "pronoun_stands_out")
 
 # %% [markdown] tags=["slide"]
-# It is undecided<!-- geco/cpu/04_metrics/claims[id=pronoun_stands_out].verdict -->: one sentence can illustrate a claim, not decide it.
+# Undecided<!-- geco/cpu/04_metrics/claims[id=pronoun_stands_out].verdict -->: one sentence illustrates a claim, and cannot decide it.
 #
 # ## Figure 7 of the first version · Is a word explained differently in the two forms?
 #
@@ -364,9 +363,9 @@ stage.figure("figure_randomisation", figure, formats)
 _ = stage.table("figure_randomisation", plotted)
 
 # %% [markdown]
-# **Why.** The head decides for which class a word counts. So with a random head, scores with signs order the words anew: this
-# holds<!-- geco/cpu/appendix_what_models_use/claims[id=signed_methods_forget_a_random_head].verdict -->. Saliency and Guided Backprop have no signs. They show
-# where the model is sensitive, which the lower layers decide. *They keep their order* holds<!-- geco/cpu/appendix_what_models_use/claims[id=unsigned_methods_survive_a_random_head].verdict -->, too.
+# **Why.** The head decides for which class a word counts. So with a random head, scores with signs should order the words anew. This
+# holds<!-- geco/cpu/appendix_what_models_use/claims[id=signed_methods_forget_a_random_head].verdict -->; on the attention layer most comparisons are undecided. Saliency and Guided Backprop have no signs. They show
+# where the model is sensitive. *They keep their order* holds<!-- geco/cpu/appendix_what_models_use/claims[id=unsigned_methods_survive_a_random_head].verdict -->, too.
 #
 # ## All claims
 #

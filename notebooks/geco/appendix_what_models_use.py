@@ -26,16 +26,16 @@
 # - **Saliency hardly changes when the head of a model becomes random.** Its order of the words has a correlation of
 #   .92<!-- geco/cpu/appendix_what_models_use/randomisation[model=CEf, part=head, method=Saliency, measure=rank_signed].estimate -->
 #   with the order for the trained model. For methods with signed scores every such interval contains zero. [Figure](../../outputs/reference/geco/cpu/05_figures/figure_randomisation.png)
-# - **With few samples LIME gives too little to a planted word that alone decides the class.** In one attention layer LIME puts
+# - **In one attention layer LIME gives too little to a planted word that alone decides the class.** It puts
 #   .54<!-- geco/cpu/appendix_what_models_use/shortcut[method=LIME].estimate --> of its attribution on it with 100 samples, as in the released code, and
-#   .69<!-- geco/cpu/appendix_what_models_use/shortcut[method=LIME, n_samples 1000].estimate --> with ten times as many. In a BERT it is
+#   .69<!-- geco/cpu/appendix_what_models_use/shortcut[method=LIME, n_samples 1000].estimate --> with ten times as many (one training). In a BERT it is
 #   .79<!-- geco/cpu/appendix_what_models_use/planted[model=CEfAf, method=LIME].estimate --> and
 #   .96<!-- geco/cpu/appendix_what_models_use/planted[model=CEfAf, method=LIME, n_samples 1000].estimate --> (Integrated Gradients:
 #   .79<!-- geco/cpu/appendix_what_models_use/planted[model=CEfAf, method=Integrated Gradients].estimate -->).
 #   [Table](../../outputs/reference/geco/cpu/appendix_what_models_use/planted.csv)
 #
-# These are explanations of ninety base sentences of *all gendered words* (D_A), at scale `cpu`; the first two findings are
-# about three runs of a BERT whose head and embeddings were fine-tuned. We decided on these analyses after the first claims
+# Scale `cpu`, *all gendered words* (D_A); the first two findings are about ninety base sentences and
+# three runs of a BERT whose head and embeddings were fine-tuned. We decided on these analyses after the first claims
 # had been registered. Section 8 judges eight claims that we registered after an earlier, smaller run at this scale. The outputs
 # below are from scale `small`.
 #
@@ -352,7 +352,7 @@ notebooks.show_table(
 )
 
 # %% [markdown] tags=["slide"]
-# The first three methods are stable. Occlusion (leave out one word) has a wide interval. Stable does not mean right: a constant explanation would have 0.
+# The first three methods are stable. Occlusion (leave out one word) has a wide interval (not at `cpu`). Stable does not mean right: a constant explanation would have 0.
 #
 # ## 5 · Does the explanation look at the model?
 #

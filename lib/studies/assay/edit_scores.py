@@ -43,7 +43,7 @@ def estimated_changes(items: pd.DataFrame, explanations: pd.DataFrame) -> pd.Dat
 
     Returns:
         item_id, training, cluster, explainer, estimated, change. *Zero* says that nothing changes,
-        *Goal of the edit* what the person who edited meant to do.
+        *Goal of the edit* how much better readers judge the edited aspect in the long text.
     """
     known = items[items["truth"] == "edit"]
     asked = known.merge(explanations, on=ABOUT_TEXT)

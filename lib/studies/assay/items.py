@@ -62,9 +62,10 @@ def nested_rows(pairs: pd.DataFrame, texts: pd.DataFrame, longest: int) -> pd.Da
         longest: pairs whose long text has more words are left out.
 
     Returns:
-        The pairs with sentence, target (1), cluster, mark, and goal: what the edit was meant to do
-        to the long text, in steps of the aspect (from -2 to 2); no model is asked for it. And
-        second: the text of another editor with the same goal, None where there is none.
+        The pairs with sentence, target (1), cluster, mark, and goal: by how much better readers
+        judge the edited aspect in the long text than in the short one, in steps (from -2 to 2); no
+        model is asked for it. And second: the text of another editor with the same goal, None
+        where there is none.
     """
     rows = pairs[pairs["long"].map(len) <= longest]
     of = texts.set_index("text_id")

@@ -238,7 +238,7 @@ def cheaters(items: pd.DataFrame) -> pd.DataFrame:
     | Cheater: marks | which words the truth speaks of |
     | Cheater: sizes | how much a word did, and not in which direction (swap, edit, noun) |
     | Cheater: both texts | the answer to both texts of an edit |
-    | Goal of the edit | what the person who edited meant to do; no word, no model |
+    | Goal of the edit | how readers judge the edited aspect in both texts; no word, no model |
 
     Args:
         items: as for `oracle`, with mark, and goal (of edits).

@@ -38,7 +38,7 @@
 #   .24<!-- lm_saliency/cpu/02_training/knowledge[dataset=Syneval, section=all, architecture=LSTM, size=full, score=preference].auc_low --> to
 #   .72<!-- lm_saliency/cpu/02_training/knowledge[dataset=Syneval, section=all, architecture=LSTM, size=full, score=preference].auc_high -->.
 #
-# Scale `cpu`: 33 million words. The page below shows the same steps at scale `small`.
+# Scale `cpu`: 32 million tokens. The page below shows the same steps at scale `small`.
 
 # %% [markdown] tags=["slide"]
 # ## You will see

@@ -34,7 +34,7 @@
 #   sentences of a grammar has
 #   .99<!-- lm_saliency/cpu/02_training/knowledge[dataset=Syneval, section=all, architecture=QRNN+grammar, size=full, score=preference].auc -->.
 #   [See the table](../../outputs/reference/lm_saliency/cpu/02_training/knowledge.csv).
-# - **Three training runs differ widely.** For the [LSTM](../../docs/glossary.md) the interval of this AUC goes from
+# - **Training runs differ widely.** For the [LSTM](../../docs/glossary.md) the interval of this AUC goes from
 #   .24<!-- lm_saliency/cpu/02_training/knowledge[dataset=Syneval, section=all, architecture=LSTM, size=full, score=preference].auc_low --> to
 #   .72<!-- lm_saliency/cpu/02_training/knowledge[dataset=Syneval, section=all, architecture=LSTM, size=full, score=preference].auc_high -->.
 #

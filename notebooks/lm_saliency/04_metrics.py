@@ -32,7 +32,7 @@
 #   authors' code, and
 #   65 %<!-- lm_saliency/cpu/04_metrics/plausibility[dataset=EWT, scheme=LSTM, size=full, method=SG norm].all --> with that of their
 #   text. [See the table](../../outputs/reference/lm_saliency/cpu/04_metrics/plausibility.csv).
-# - **Once a model knows the subject, Integrated Gradients finds it.** A QRNN that was taught grammar is right in
+# - **A model can know the subject, and the plain gradient miss it.** A QRNN that was taught grammar is right in
 #   93 %<!-- lm_saliency/cpu/04_metrics/answers[dataset=Syneval, scheme=QRNN+grammar, size=full].balanced --> of Syneval.
 #   Integrated Gradients passes
 #   93 %<!-- lm_saliency/cpu/04_metrics/plausibility[dataset=Syneval, scheme=QRNN+grammar, size=full, method=IG].all --> of its lines, the plain gradient
@@ -44,7 +44,7 @@
 #   *expected* and *alternative* shares.
 #   [See which](../../outputs/reference/lm_saliency/cpu/04_metrics/integrity.csv).
 #
-# Scale `cpu`, three training runs of each model. This page runs at scale `small`.
+# Scale `cpu`, four training runs of each model. This page shows `small`.
 
 # %% [markdown] tags=["slide"]
 # ## You will see

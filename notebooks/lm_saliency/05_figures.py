@@ -33,7 +33,7 @@
 #   holds<!-- lm_saliency/cpu/04_metrics/claims[id=vector_norm_worse].verdict -->.
 #   [See all verdicts](../../outputs/reference/lm_saliency/cpu/05_figures/verdict_all.csv).
 #
-# All this is from the `cpu` run: published sets, and three training runs of each model on 33 million words. Its tables and verdicts are on
+# All this is from the `cpu` run: published sets, and four training runs of each model on 32 million tokens. Its tables and verdicts are on
 # [the results page](../../outputs/reference/lm_saliency/cpu/05_figures.ipynb).
 
 # %% [markdown] tags=["slide"]
@@ -470,7 +470,7 @@ else:
 # `ours` stands our value; for registered claims, minus the claim's threshold.
 #
 # Of the fifteen claims that were registered at first, 6<!-- lm_saliency/cpu/decided[claims=registered at first, state=after].decided --> are decided at scale `cpu`; before books joined the training text, 1<!-- lm_saliency/cpu/decided[claims=registered at first, state=before].decided -->
-# was. Undecided are 6<!-- lm_saliency/cpu/decided[claims=registered at first, state=after].undecided -->, because three training runs differ widely, and
+# was. Undecided are 6<!-- lm_saliency/cpu/decided[claims=registered at first, state=after].undecided -->, because training runs differ widely, and
 # 3<!-- lm_saliency/cpu/decided[claims=registered at first, state=after].not run --> were not run: two need a sweep of models that have learnt a set, one an LSTM that has learnt Syneval. Most of the printed numbers belong to models or sets that were not run.
 
 # %%

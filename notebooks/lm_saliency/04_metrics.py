@@ -23,20 +23,20 @@
 #
 # - **Integrated Gradients is far ahead of a simple rule.** An explanation passes a line if its highest-scored noun agrees
 #   with the model's answer. In real sentences (EWT), Integrated Gradients passes
-#   86 %<!-- lm_saliency/cpu/04_metrics/plausibility[dataset=EWT, scheme=Transformer, size=full, method=IG].all --> of the
+#   85 %<!-- lm_saliency/cpu/04_metrics/plausibility[dataset=EWT, scheme=Transformer, size=full, method=IG].all --> of the
 #   Transformer's lines, and the rule *nearest noun*
 #   62 %<!-- lm_saliency/cpu/04_metrics/floors[dataset=EWT, scheme=Transformer].nearest -->.
 #   [See the figure](../../outputs/reference/lm_saliency/cpu/04_metrics/plausibility.png).
 # - **SmoothGrad depends on its noise.** For the [LSTM](../../docs/glossary.md) it passes
 #   86 %<!-- lm_saliency/cpu/04_metrics/plausibility[dataset=EWT, scheme=LSTM, size=full, method=SG].all --> with the noise of the
 #   authors' code, and
-#   65 %<!-- lm_saliency/cpu/04_metrics/plausibility[dataset=EWT, scheme=LSTM, size=full, method=SG norm].all --> with that of their
+#   66 %<!-- lm_saliency/cpu/04_metrics/plausibility[dataset=EWT, scheme=LSTM, size=full, method=SG norm].all --> with that of their
 #   text. [See the table](../../outputs/reference/lm_saliency/cpu/04_metrics/plausibility.csv).
 # - **A model can know the subject, and the plain gradient miss it.** A QRNN that was taught grammar is right in
-#   93 %<!-- lm_saliency/cpu/04_metrics/answers[dataset=Syneval, scheme=QRNN+grammar, size=full].balanced --> of Syneval.
+#   95 %<!-- lm_saliency/cpu/04_metrics/answers[dataset=Syneval, scheme=QRNN+grammar, size=full].balanced --> of Syneval.
 #   Integrated Gradients passes
-#   93 %<!-- lm_saliency/cpu/04_metrics/plausibility[dataset=Syneval, scheme=QRNN+grammar, size=full, method=IG].all --> of its lines, the plain gradient
-#   66 %<!-- lm_saliency/cpu/04_metrics/plausibility[dataset=Syneval, scheme=QRNN+grammar, size=full, method=V].all -->.
+#   95 %<!-- lm_saliency/cpu/04_metrics/plausibility[dataset=Syneval, scheme=QRNN+grammar, size=full, method=IG].all --> of its lines, the plain gradient
+#   68 %<!-- lm_saliency/cpu/04_metrics/plausibility[dataset=Syneval, scheme=QRNN+grammar, size=full, method=V].all -->.
 #   [See the table](../../outputs/reference/lm_saliency/cpu/04_metrics/plausibility.csv).
 # - **Some numbers in the paper contradict others.** In
 #   4<!-- count lm_saliency/cpu/04_metrics/integrity[adds_up=False] --> of

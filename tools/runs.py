@@ -11,7 +11,7 @@ Claims are judged by stage 04, and by appendices that have a claims.csv of their
 
 From them come two tables beside the run's own, in outputs/reference/<study>/cpu: decided.csv, how
 many claims were decided at first and after the last run, those registered later by themselves; and
-open_claims.csv, each claim that is open, with the width of its interval and the reason. Two more
+open_claims.csv, each claim that is open, with the width of its intervals and the reason. Two more
 stand in outputs/reference: across_studies.csv says what Holm's correction over all studies would
 leave, decided.csv how many claims of all studies are decided.
 """
@@ -125,14 +125,31 @@ def open_claims(study: str, claims: Path) -> pd.DataFrame:
         claims: the claims.csv of its stage 04.
 
     Returns:
-        claim, verdict, ours, low, high, half_width (of the interval), why.
+        claim, verdict, ours, low, high (of several comparisons: median and range of the
+        estimates), half_width (of the intervals of its undecided comparisons: their median), why.
     """
     table = judged(claims)
     ids = {claim.id for claim in read_claims(material(study) / "claims.yaml")}
     left = table[table["id"].isin(ids) & table["verdict"].isin(["undecided", "not run"])]
-    left = left.assign(half_width=(left["high"] - left["low"]) / 2).rename(columns={"id": "claim"})
+    parts = pd.concat([pd.read_csv(path) for path in comparisons(claims.parents[1])])
+    parts = parts[parts["verdict"] == "undecided"]
+    widths = ((parts["high"] - parts["low"]) / 2).groupby(parts["id"]).median()
+    own = (left["high"] - left["low"]) / 2  # of a claim about a single number
+    widths = left["id"].map(widths).fillna(own)
+    left = left.assign(half_width=widths).rename(columns={"id": "claim"})
     names = ["claim", "verdict", "ours", "low", "high", "half_width", "why"]
     return left[names].reset_index(drop=True)
+
+
+def comparisons(run: Path) -> list[Path]:
+    """The tables of a run that have a line for each comparison on which a claim rests."""
+    tables = [
+        path
+        for stage in (run / "04_metrics", *sorted(run.glob(f"{APPENDIX}*/")))
+        for path in sorted(stage.glob("co*.csv"))
+    ]
+    asked = {"p_effect", "p_absence", "verdict"}
+    return [path for path in tables if asked <= set(pd.read_csv(path, nrows=0))]
 
 
 def tell(study: str) -> None:
@@ -174,13 +191,10 @@ def across_studies() -> pd.DataFrame:
     tables = []
     for study in told():
         direction = {c.id: c.direction for c in read_claims(material(study) / "claims.yaml")}
-        stages = [reference_dir(study, "cpu") / "04_metrics"]
-        stages += sorted(reference_dir(study, "cpu").glob(f"{APPENDIX}*/"))
-        for path in (path for stage in stages for path in sorted(stage.glob("co*.csv"))):
+        for path in comparisons(reference_dir(study, "cpu")):
             table = pd.read_csv(path)
-            if {"p_effect", "p_absence", "verdict"} <= set(table):
-                way = [direction[claim] for claim in table["id"]]
-                tables.append(table.assign(study=study, all="all", direction=way))
+            way = [direction[claim] for claim in table["id"]]
+            tables.append(table.assign(study=study, all="all", direction=way))
     parts = pd.concat(tables, ignore_index=True).dropna(subset="p_effect")
     is_decided = parts["verdict"].isin(["holds", "fails"])
     on_effect = [rests_on(*of) == "p_effect" for of in zip(parts["verdict"], parts["direction"])]

@@ -293,7 +293,7 @@ of_first = curves[curves["training"] == 0]
 stage.figure("training", figures.plot_training(of_first, first, title))
 
 # %% [markdown] tags=["slide"]
-# *Reading it.* In about a minute of training, the Transformer's probe reaches a high accuracy for number. The probes of
+# *Reading it.* The Transformer's probe reaches a high accuracy for number. The probes of
 # QRNN and LSTM are above the floor, but lower. No probe has learnt gender, which has fewer examples. The table
 # shows the full models ([probes.csv](../../outputs/reference/lm_saliency/small/02_training/probes.csv) has the students):
 
@@ -362,7 +362,7 @@ in_words(table, naming.columns("probe", "accuracy", "low", "high"))
 
 # %% [markdown] tags=["slide"]
 # *Reading it.* The difference *trained* minus *untrained* is the part that training added. For the Transformer it is
-# large. For the LSTM it is negative: the probe is more accurate on the network before training.
+# large. Here it is negative for the LSTM: the probe is more accurate on the network before training.
 #
 # A second limit is that text repeats itself. The next cell prints the share of validation prefixes that are, word for
 # word, training examples:
@@ -437,7 +437,7 @@ show_table(of_sets.reset_index(), human)
 # one half. (A probe has learnt its *task* by the validation examples of section 4.) The Transformer has learnt the
 # held-out number sentences. On Syneval its interval begins just below one half (it rounds to one half). The QRNN's probe is far *below* it there:
 # its scores follow a wrong noun, mostly the one nearest to the verb. They rarely change its answer, since stage 4 finds
-# nearly all answers *singular*. The *matched* probes, trained without that clue, are above one half there.
+# nearly all answers *singular*. The *matched* probes, trained without that clue, are above one half there (at `cpu` only the Transformer's is).
 #
 # ## What could be wrong
 #
@@ -450,7 +450,7 @@ show_table(of_sets.reset_index(), human)
 #   the constructions. Section 6 measures every set separately, and stage 4 uses that result.
 # - **The choice of the pass.** A probe keeps the weights of its best pass, chosen on the examples on which its accuracy is
 #   measured, so the accuracy can be too high.
-# - **Few training runs.** One does not tell how much seeds differ, so stage 4 gives no verdict on trained models.
+# - **Few training runs.** One, as here, does not tell how much seeds differ: stage 4 then gives no verdict.
 #
 # ## Try it
 #

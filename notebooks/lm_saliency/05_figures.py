@@ -26,7 +26,7 @@
 #   Transformer's lines, and the rule *nearest noun*
 #   62 %<!-- lm_saliency/cpu/04_metrics/floors[dataset=EWT, scheme=Transformer].nearest -->.
 #   [See the figure](../../outputs/reference/lm_saliency/cpu/05_figures/table_3.png).
-# - **SmoothGrad and Integrated Gradients beat the plain gradient only in some sets and models.** The paper's claims about
+# - **SmoothGrad and Integrated Gradients beat the plain gradient, each in six of nine cases that can be judged.** The paper's claims about
 #   them hold partly (SmoothGrad: partly<!-- lm_saliency/cpu/04_metrics/claims[id=sg_beats_v].verdict -->,
 #   Integrated Gradients: partly<!-- lm_saliency/cpu/04_metrics/claims[id=ig_beats_v].verdict -->).
 # - **With SmoothGrad, gradient times input beats the gradient's size.** This claim of the paper
@@ -317,9 +317,9 @@ human = naming.columns("scheme", "method", "dataset", "paper", "ours")
 in_words(of_all.replace({"method": naming.METHODS}), human)
 
 # %% [markdown] tags=["slide"]
-# *Reading it.* At scale `cpu` it is the other way round: with IG, the student of the QRNN passes fewer lines than the QRNN
+# *Reading it.* At scale `cpu`, with IG, the student of the QRNN passes fewer lines than the QRNN
 # itself on every set. The claim
-# fails<!-- lm_saliency/cpu/04_metrics/claims[id=qrnn_student_more_plausible].verdict -->; it could be judged on Winobias alone, for on Syneval the QRNN has not learnt the set.
+# fails<!-- lm_saliency/cpu/04_metrics/claims[id=qrnn_student_more_plausible].verdict -->: on Winobias, where alone it could be judged, a gain of five points is ruled out. That the student is worse is not shown.
 #
 # ## 6 · Table 7: a right answer, and the wrong noun
 #
@@ -461,7 +461,7 @@ else:
 # quantity and threshold, *found here* our result. A claim can rest on several comparisons, such as one for each set and model;
 # then *found here* holds their median and range, and *why* counts them.
 #
-# A claim **holds** if all comparisons that were run show the effect, and **partly** if only some do. It **fails** if none does
+# A claim **holds** if all comparisons that were run show the effect, and **partly** if only some do, or if half or less could be run. It **fails** if none does
 # and one shows the effect absent or reversed. (With *most* registered in place of *all*, more than half decide.) It is
 # **undecided** if the data cannot tell, and **not run** if it lacks rows, or its model has not learnt the set.
 #
@@ -470,8 +470,8 @@ else:
 # `ours` stands our value; for registered claims, minus the claim's threshold.
 #
 # Of the fifteen claims that were registered at first, 8<!-- lm_saliency/cpu/decided[claims=registered at first, state=after].decided --> are decided at scale `cpu`; before books joined the training text, 1<!-- lm_saliency/cpu/decided[claims=registered at first, state=before].decided -->
-# was. Undecided are 4<!-- lm_saliency/cpu/decided[claims=registered at first, state=after].undecided -->, because training runs differ widely, and
-# 3<!-- lm_saliency/cpu/decided[claims=registered at first, state=after].not run --> were not run: two need a sweep of models that have learnt a set, one an LSTM that has learnt Syneval. Most of the printed numbers belong to models or sets that were not run.
+# was. Undecided are 4<!-- lm_saliency/cpu/decided[claims=registered at first, state=after].undecided -->, for their intervals are too wide, or lie around the smallest effect that matters, and
+# 3<!-- lm_saliency/cpu/decided[claims=registered at first, state=after].not run --> were not run: two need a sweep of models that have learnt a set, one an LSTM and a Transformer that have learnt Syneval. Most of the printed numbers belong to models or sets that were not run.
 
 # %%
 registered = material("lm_saliency") / "claims.yaml"

@@ -79,6 +79,19 @@ def test_what_is_decided_and_what_is_open_is_told_of_the_last_run(study: str) ->
     assert left["why"].str.len().gt(5).all(), "each open claim says why"
 
 
+def test_an_open_claim_is_as_wide_as_the_intervals_of_its_open_comparisons() -> None:
+    """And not as the range of its estimates, which is what claims.csv has of several."""
+    folder = runs.reference_dir("lm_saliency", "cpu") / "04_metrics"
+    of_claims = runs.open_claims("lm_saliency", folder / "claims.csv").set_index("claim")
+    parts = pd.read_csv(folder / "contrasts.csv").query("verdict == 'undecided'")
+    for claim in ("transformer_best", "transformer_sg_more_consistent", "lstm_sg_more_plausible"):
+        part = parts[parts["id"] == claim]
+        assert len(part) > 1
+        half = ((part["high"] - part["low"]) / 2).median()
+        assert of_claims.loc[claim, "half_width"] == pytest.approx(half)
+        assert half > (of_claims.loc[claim, "high"] - of_claims.loc[claim, "low"]) / 2
+
+
 def test_claims_that_were_added_later_are_counted_by_themselves(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

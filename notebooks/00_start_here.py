@@ -48,8 +48,8 @@
 #
 # - **one sentence**, written in three ways, so that we know which of its words carry the evidence;
 # - **one model**, trained in front of you, that tells the three ways apart;
-# - **one attribution**: a number for every word, which says how much the word moved the model;
-# - **one metric**: a single number for how well the attribution points at the words that we know to matter;
+# - **one attribution**: a number for every word, which is meant to say how much the word moved the model;
+# - **one metric**: a single number for how well the attribution points at the words that we changed;
 # - **one floor**: the same number for a rule that never looks at the model.
 #
 # That is the idea of this repository.
@@ -229,7 +229,7 @@ show_table(stage.table("completeness", check), {"what": "what", "value": "value"
 # 2. Divide by the sum, so that all words together have one unit of *mass*.
 # 3. Add up the mass on the words of the ground truth.
 #
-# 1 means that all mass lies on words that matter, 0 that none does.
+# 1 means that all mass lies on changed words, 0 that none does.
 
 # %% tags=["nbval-ignore-output", "slide"]
 mass = np.abs(scores) / np.abs(scores).sum()

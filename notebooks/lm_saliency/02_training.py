@@ -27,10 +27,10 @@
 #   cases; on the untrained network, in
 #   77 %<!-- lm_saliency/cpu/02_training/controls[probe=Transformer, untrained, training=0].accuracy -->.
 #   [See the table](../../outputs/reference/lm_saliency/cpu/02_training/controls.csv).
-# - **In templates no plain model surely knows number.** The *direct preference* for *are* over *is*, without a probe, orders lines of Syneval with an AUC of
+# - **In templates no model that read only text surely knows number.** The *direct preference* for *are* over *is*, without a probe, orders lines of Syneval with an AUC of
 #   .65<!-- lm_saliency/cpu/02_training/knowledge[dataset=Syneval, section=all, architecture=Transformer, size=full, score=preference].auc -->
 #   [.44<!-- lm_saliency/cpu/02_training/knowledge[dataset=Syneval, section=all, architecture=Transformer, size=full, score=preference].auc_low -->, .85<!-- lm_saliency/cpu/02_training/knowledge[dataset=Syneval, section=all, architecture=Transformer, size=full, score=preference].auc_high -->] for the Transformer (.5 is guessing). That of the [QRNN](../../docs/glossary.md), which follows the nearest noun, has
-#   .36<!-- lm_saliency/cpu/02_training/knowledge[dataset=Syneval, section=all, architecture=QRNN, size=full, score=preference].auc -->. A QRNN taught with a
+#   .36<!-- lm_saliency/cpu/02_training/knowledge[dataset=Syneval, section=all, architecture=QRNN, size=full, score=preference].auc -->. A QRNN taught
 #   grammar has
 #   .99<!-- lm_saliency/cpu/02_training/knowledge[dataset=Syneval, section=all, architecture=QRNN+grammar, size=full, score=preference].auc -->.
 #   [See the table](../../outputs/reference/lm_saliency/cpu/02_training/knowledge.csv).

@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow
+import pyarrow as pa
+import pyarrow.parquet as pq
 import yaml
 
 from .errors import TouchstoneError
@@ -229,7 +230,7 @@ def read_table(path: Path | str, **options: Any) -> pd.DataFrame:
         return pd.read_csv(io.StringIO(read_utf8(path)), **options)
     except TouchstoneError:
         raise
-    except (OSError, ValueError, pyarrow.ArrowException) as error:
+    except (OSError, ValueError, pa.ArrowException) as error:
         kind = "Parquet" if is_parquet else "CSV"
         reason = " ".join(str(error).replace(str(path), "it").split())[:200]
         raise TouchstoneError(
@@ -288,8 +289,12 @@ def save_parquet(frame: pd.DataFrame, path: Path | str) -> None:
 
 
 def load_parquet(path: Path | str | io.BytesIO) -> pd.DataFrame:
-    """Read a table that `save_parquet` wrote; columns of lists come back as Python lists."""
-    frame = pd.read_parquet(path)
+    """Read a table: columns of lists come back as Python lists, decimals as floats."""
+    table = pq.read_table(path)
+    for place, column in enumerate(table.schema):
+        if pa.types.is_decimal(column.type):
+            table = table.set_column(place, column.name, table[place].cast(pa.float64()))
+    frame = table.to_pandas()
     for name in frame.columns:
         if frame[name].dtype == object:  # pandas gives an array for a list
             frame[name] = [v.tolist() if hasattr(v, "tolist") else v for v in frame[name]]

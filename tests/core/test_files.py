@@ -6,10 +6,13 @@ import hashlib
 import signal
 import subprocess
 import sys
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from lib.core.errors import TouchstoneError
@@ -119,6 +122,13 @@ def test_parquet_gives_lists_back_as_lists(tmp_path: Path) -> None:
     assert back.to_dict("records") == [
         {"row_id": "1-F", "words": ["she", "is"], "scores": [0.1, -2.0]}
     ]
+
+
+def test_decimals_of_other_programs_are_read_as_floats(tmp_path: Path) -> None:
+    numbers = pa.array([Decimal("0.1"), None, Decimal("-123456.789")], pa.decimal128(12, 3))
+    pq.write_table(pa.table({"row": [1, 2, 3], "number": numbers}), tmp_path / "a.parquet")
+    number = load_parquet(tmp_path / "a.parquet")["number"]
+    assert number.dtype == float and number.dropna().tolist() == [0.1, -123456.789]
 
 
 def test_a_text_is_read_without_its_byte_order_mark_and_other_bytes_are_named_by_line(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 
 from lib.core import units
@@ -268,7 +269,7 @@ def test_a_unit_is_found_only_with_the_files_that_belong_to_it(
 
 
 @pytest.mark.parametrize(
-    ("kind", "bytes_a_number"), [("counts", 2.0), ("few", 1.0), ("rounded", 3.0)]
+    ("kind", "bytes_a_number"), [("counts", 2.0), ("few", 1.0), ("rounded", 2.1)]
 )
 def test_an_exact_unit_is_small(published: Path, kind: str, bytes_a_number: float) -> None:
     random, n = np.random.default_rng(0), 4000
@@ -320,6 +321,25 @@ def test_numbers_that_come_back_take_less_room_and_keep_every_bit(published: Pat
         pd.testing.assert_series_equal(saved["p"], frame["p"], check_exact=True)
         sizes[name] = (published / f"{name}.parquet").stat().st_size
     assert sizes["all"] > 6000 * 7 > 3 * sizes["few"]
+
+
+def test_rounded_numbers_are_kept_as_decimals_and_come_back(published: Path) -> None:
+    random = np.random.default_rng(0)
+    rounded = {d: random.uniform(-1, 1, 5000).round(d).astype(np.float32) for d in (3, 4, 5)}
+    frame = pd.DataFrame(
+        {
+            "three": np.append(rounded[3], np.float32([np.nan, -0.0])),
+            "four": np.append(rounded[4], np.float32([0, 99999.5])),
+            "five": np.append(rounded[5], np.float32([0, 1])),
+            "large": np.append(rounded[3], np.float32([0, 1e6])),
+            "endless": np.append(rounded[3], np.float32([0, np.inf])),
+            "wide": np.append(rounded[3], np.float32([0, 1])).astype(float),
+        }
+    )
+    saved = Units("toy", "cpu", "03_attribution", reuse=True).save("a", "k", frame, exact=True)
+    pd.testing.assert_frame_equal(saved, frame, check_exact=True)
+    kinds = pq.read_schema(published / "a.parquet")
+    assert [name for name in frame if "decimal" in str(kinds.field(name).type)] == ["three", "four"]
 
 
 def test_an_exact_unit_takes_the_place_of_a_table_of_before(published: Path) -> None:

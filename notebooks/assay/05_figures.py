@@ -22,9 +22,9 @@
 #
 # - **Under *edit*, where a person removed or added words, some explainers follow what this did to the model better than
 #   any rule.** There
-#   6<!-- count assay/cpu/05_figures/whole[truth=edit, role=explainer, is_clear=True] --> of
+#   7<!-- count assay/cpu/05_figures/whole[truth=edit, role=explainer, beats_every_rule=True] --> of
 #   15<!-- count assay/cpu/05_figures/whole[truth=edit, role=explainer] --> explainers are clearly better than every rule:
-#   their whole 95 % interval lies above its score. AttnLRP has
+#   on the same edits, the 95 % interval of the difference lies above 0. AttnLRP has
 #   .82<!-- assay/cpu/04_metrics/cells[truth=edit, explainer=AttnLRP].raw -->, the best
 #   rule .62<!-- assay/cpu/04_metrics/cells[truth=edit, explainer=Goal of the edit].raw -->.
 #   [See the figure](../../outputs/reference/assay/cpu/05_figures/whole.png)
@@ -131,7 +131,8 @@ print(f"{len(tables['cells'])} cells, {n_truths} truths in {len(truths)} columns
 # The grey band ends at the score of a rule that never looks at the model. We chose this rule before the run; its name
 # stands below the column. A dotted line marks the best rule of the run, if it is another.
 #
-# An explainer is *clearly* better than a rule if its whole interval lies above the rule's score. Its dot is blue if it is
+# An explainer is *clearly* better than a rule if the interval of the difference of their scores, text by text, lies above 0. (The
+# lines in the figure are intervals of the scores.) Its dot is blue if it is
 # clearly better than every rule, and half blue if it is clearly better only than the rule chosen before the run. All other
 # dots are empty. *Refuses* means that the explainer cannot be computed for this model.
 # (An interval without width shows nothing. It occurs when a few texts have equal scores.)
@@ -254,8 +255,8 @@ advice = pd.DataFrame(
 advice = stage.table("advice", advice, digits=2)
 
 # %% [markdown]
-# The last three columns sort the explainers, with their scores. *Use* has those that are clearly better than the best
-# rule. *Open* has those with a higher score whose interval reaches the rule. *Only looks good* has those that are clearly
+# The last three columns sort the explainers, with their scores. *Use* has those that are clearly better than every
+# rule. *Open* has those with a higher score than the best rule, but not clearly. *Only looks good* has those that are clearly
 # better than equal scores for all words, but no better than the rule. Names whose scores agree in two
 # digits share a cell. `advice.csv` has all names.
 

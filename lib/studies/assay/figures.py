@@ -17,7 +17,7 @@ from matplotlib.patches import Patch
 from ...core.codes import METHODS
 from ...plots import COLOURS, STYLE
 from ...plots.style import Plotted
-from .standing import best_rules, is_clear
+from .standing import best_rules
 
 
 class Panel(NamedTuple):
@@ -98,17 +98,15 @@ def plot_whole(cells: pd.DataFrame, note: str) -> Plotted:
     """Explainers, floors and cheaters (rows) by truths (columns), by the primary score.
 
     Args:
-        cells: of `standing.cells`; the score of its `rule` ends the grey band of a truth, and a
-            dotted line is the best rule, where that is another one.
+        cells: of `standing.with_leads`; the score of its `rule` ends the grey band of a truth, and
+            a dotted line is the best rule, where that is another one.
         note: which run it is, below the title.
 
     Returns:
         The figure, and what it shows: truth, explainer, role, raw, raw_low, raw_high, floor,
-        is_clear, by_identity.
+        beats_floor, beats_every_rule, by_identity.
     """
     shown = cells[cells["role"].isin(list(_GROUPS)) & cells["truth"].isin(list(PANELS))]
-    shown = shown.assign(is_clear=is_clear(shown))
-    shown["is_best"] = is_clear(shown, shown["truth"].map(best_rules(shown)))
     truths = [truth for truth in PANELS if truth in set(shown["truth"])]
     rows = _rows(shown)
     explainers = shown.loc[shown["role"] == "explainer", "explainer"].unique()
@@ -146,7 +144,8 @@ def plot_whole(cells: pd.DataFrame, note: str) -> Plotted:
             figure.text(0.01, 1 - (0.8 + 0.235 * i) / height, line, va="center")
         figure.legend(handles=_legend(), ncols=2, loc="lower left", bbox_to_anchor=(0.005, 0.0))
     columns = ["truth", "explainer", "role", "raw", "raw_low", "raw_high", "floor"]
-    return figure, shown[[*columns, "is_clear", "by_identity"]].reset_index(drop=True)
+    columns += ["beats_floor", "beats_every_rule", "by_identity"]
+    return figure, shown[columns].reset_index(drop=True)
 
 
 def plot_agreement(agreement: pd.DataFrame) -> Plotted:
@@ -267,14 +266,14 @@ def _draw_panel(ax: Axes, part: pd.DataFrame, rows: dict[str, float]) -> None:
         y = rows[str(row.explainer)]
         if row.role == "explainer" and not row.by_identity:
             ends = np.clip([row.raw_low, row.raw_high], panel.lowest, 1)
-            ax.plot(ends, [y, y], color=_CLEAR if row.is_clear else "0.6", linewidth=1.5)
+            ax.plot(ends, [y, y], color=_CLEAR if row.beats_floor else "0.6", linewidth=1.5)
         colour = {"floor": _BLIND, "cheater": _CHEAT}.get(row.role, _OPEN)
         marker = {"floor": "s", "cheater": "D"}.get(row.role, "o")
         look: dict[str, Any] = {"color": colour, "markerfacecolor": "white", "markersize": 6.5}
         if row.by_identity:
             marker, look = "x", {"color": "0.1", "markersize": 6.5}
-        elif row.is_clear:
-            look = _clear_look(bool(row.is_best))
+        elif row.beats_floor:
+            look = _clear_look(bool(row.beats_every_rule))
         ax.plot(row.raw, y, marker, clip_on=False, **look)
     span = 1 - panel.lowest
     ax.set(xlim=(panel.lowest, 1 + 0.03 * span), ylim=(max(rows.values()) + 0.7, -1.5))
@@ -321,7 +320,7 @@ def _name_rows(ax: Axes, shown: pd.DataFrame, rows: Mapping[str, float]) -> None
 
 def _finding(shown: pd.DataFrame) -> str:
     ranked = _ranked(shown)
-    clear = int(ranked["is_clear"].sum())
+    clear = int(ranked["beats_floor"].sum())
     return (
         f"In {clear} of {len(ranked)} cases an explainer is clearly better\nthan a rule that "
         "never looks at the model"
@@ -330,14 +329,13 @@ def _finding(shown: pd.DataFrame) -> str:
 
 def _against_best(shown: pd.DataFrame) -> str:
     best = best_rules(shown)
-    ranked = _ranked(shown)
-    clear = int(is_clear(ranked, ranked["truth"].map(best)).sum())
+    clear = int(_ranked(shown)["beats_every_rule"].sum())
     floors = shown.groupby("truth")["floor"].first()
     n_better = int((best > floors.reindex(best.index)).sum())
     return (
         f"In {n_better} of {len(best)} columns another rule is better than the one chosen "
         "before the run (dotted). "
-        f"Against the best rule, explainers are clearly better in {clear} cases."
+        f"Explainers are clearly better than every rule in {clear} cases."
     )
 
 

@@ -72,41 +72,73 @@ def best_rules(cells: pd.DataFrame) -> pd.Series:
     return cells[cells["role"] == "floor"].groupby("truth")["raw"].max()
 
 
-def is_clear(cells: pd.DataFrame, rule: pd.Series | None = None) -> pd.Series:
-    """Whether an explainer is above a rule with its whole interval, and not by identity.
-
-    An interval without width (a few texts that all say the same) shows nothing.
+def over_rules(scores: pd.DataFrame, n_bootstrap: int, alpha: float, seed: int) -> pd.DataFrame:
+    """How far each explainer is above each rule that never looks at the model, item by item.
 
     Args:
-        cells: of `standing.cells`.
-        rule: the score of a rule, for each line; without it the floor.
+        scores: of `synthesis.on_one_scale`.
+
+    Returns:
+        truth, explainer, against (the rule), difference (of the primary scores, the mean over
+        items), low, high (an interval over clusters and trainings), is_clear: the whole interval
+        lies above 0. One without width (a few texts that all say the same) shows nothing.
     """
-    reached = cells["floor"] if rule is None else rule
-    above = (cells["raw_low"] > reached) & (cells["raw_high"] > cells["raw_low"])
-    return above & ~cells["by_identity"].astype(bool) & (cells["role"] == "explainer")
+    columns = ["truth", "row_id", "sentence_idx", "seed", "explainer", "raw"]
+    table = as_rows(scores)
+    rules = table.loc[table["role"] == "floor", columns]
+    rules = rules.rename(columns={"explainer": "against", "raw": "of_rule"})
+    pairs = table.loc[table["role"] == "explainer", columns].merge(rules, on=columns[:4])
+    pairs["difference"] = pairs["raw"] - pairs["of_rule"]
+    keys = ["truth", "explainer", "against"]
+    found = estimates(pairs, keys, "difference", "mean", n_bootstrap, alpha, seed)
+    found = found.rename(columns={"estimate": "difference"})[[*keys, "difference", "low", "high"]]
+    return found.assign(is_clear=(found["low"] > 0) & (found["high"] > found["low"]))
 
 
-def advise(cells: pd.DataFrame) -> pd.DataFrame:
-    """What each truth says of the explainers, compared with the best rule without a model.
+def with_leads(cells: pd.DataFrame, over: pd.DataFrame) -> pd.DataFrame:
+    """Cells that say whom an explainer is clearly better than; none is whose cell is not ranked.
 
     Args:
         cells: of `cells`.
+        over: of `over_rules`.
 
     Returns:
-        By truth: clearly better (than every rule, with the whole interval), open (a higher score
-        than the best rule's, but not clearly), no better (clearly above equal scores, which looks
-        good, but a rule has as much). Each has a list of names in the order of `cells`.
+        With beats_floor (the rule that was chosen beforehand), beats_every_rule, beats_even.
+    """
+    keys = ["truth", "explainer"]
+    found = over.merge(cells[[*keys, "rule"]], on=keys)
+    asked = {
+        "beats_floor": found[found["against"] == found["rule"]],
+        "beats_every_rule": found,
+        "beats_even": found[found["against"] == "Even"],
+    }
+    places = pd.MultiIndex.from_frame(cells[keys])
+    ranked = (cells["role"] == "explainer") & ~cells["by_identity"].astype(bool)
+    leads = {
+        name: ranked & part.groupby(keys)["is_clear"].all().reindex(places, fill_value=False).array
+        for name, part in asked.items()
+    }
+    return cells.assign(**leads)
+
+
+def advise(cells: pd.DataFrame) -> pd.DataFrame:
+    """What each truth says of the explainers, compared with every rule without a model.
+
+    Args:
+        cells: of `with_leads`.
+
+    Returns:
+        By truth: clearly better (than every rule), open (a higher score than the best rule's, but
+        not clearly), no better (clearly above equal scores, which looks good, but a rule has as
+        much). Each has a list of names in the order of `cells`.
     """
     best = best_rules(cells)
-    even = cells[cells["explainer"] == "Even"].groupby("truth")["raw"].max()
     ranked = cells[(cells["role"] == "explainer") & ~cells["by_identity"].astype(bool)]
-    is_better = is_clear(ranked, ranked["truth"].map(best))
     is_higher = ranked["raw"] > ranked["truth"].map(best)
-    looks_good = is_clear(ranked, ranked["truth"].map(even))
     kinds = {
-        "clearly better": is_better,
-        "open": is_higher & ~is_better,
-        "no better": looks_good & ~is_higher,
+        "clearly better": ranked["beats_every_rule"],
+        "open": is_higher & ~ranked["beats_every_rule"],
+        "no better": ranked["beats_even"] & ~is_higher,
     }
     named = {
         kind: [

@@ -26,8 +26,9 @@ from lib.studies.assay.standing import (
     best_rules,
     cells,
     holds_by_identity,
-    is_clear,
+    over_rules,
     role_of,
+    with_leads,
     with_scores,
 )
 from lib.studies.assay.synthesis import on_one_scale
@@ -38,7 +39,7 @@ FLOOR_OF = {"mask": "Word counts", "edit": "Goal of the edit", "deletion, pad": 
 def scored() -> pd.DataFrame:
     means = {"oracle": 1.0, "LIME": 0.8, "Occlusion": 0.55, "Cheater: marks": 0.9}
     rows = [
-        (truth, name, f"{truth}-{i}", f"c{i}", training, value + 0.01 * i)
+        (truth, name, f"{truth}-{i}", f"c{i}", training, value + 0.01 * i * (1 + (name == "LIME")))
         for truth, floor in FLOOR_OF.items()
         for name, value in (means | {floor: 0.6}).items()
         for i in (-1, 0, 1)
@@ -48,8 +49,53 @@ def scored() -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
-def found() -> pd.DataFrame:
-    return cells(on_one_scale(scored(), FLOOR_OF), ["Occlusion"], 50, 0.05, 0)
+def found(*more: pd.DataFrame) -> pd.DataFrame:
+    """The cells; `more` are scores of other explainers or rules."""
+    scores = on_one_scale(pd.concat([scored(), *more], ignore_index=True), FLOOR_OF)
+    table = cells(scores, ["Occlusion"], 50, 0.05, 0)
+    return with_leads(table, over_rules(scores, 50, 0.05, 0))
+
+
+def also(name: str, *by_item: float, truth: str = "edit") -> pd.DataFrame:
+    """Scores of somebody else, of the three items."""
+    items = scored().query("explainer == 'LIME' and truth == @truth")
+    values = items["cluster"].map(dict(zip(("c-1", "c0", "c1"), by_item, strict=True)))
+    return items.assign(explainer=name, value=values)
+
+
+def test_explainer_and_rule_are_compared_on_the_same_items() -> None:
+    # the rule has .59, .60 and .61; all intervals below are of three items
+    follows = also("follows", 0.595, 0.61, 0.62)  # a little above on each item
+    wide = also("wide", 0.95, 0.9, 0.58)  # far above in the mean, and below on an item
+    beside = also("beside", 0.69, 0.7, 0.71)  # the same difference on each item: no width
+    scores = on_one_scale(pd.concat([scored(), follows, wide, beside]), FLOOR_OF)
+    over = over_rules(scores, 500, 0.05, 0).query("truth == 'edit'").set_index("explainer")
+    assert over["against"].unique().tolist() == ["Goal of the edit"]
+    assert over.loc["follows", "difference"] == pytest.approx((0.005 + 0.01 + 0.01) / 3)
+    assert over.loc["follows", ["low", "high"]].tolist() == pytest.approx([0.005, 0.01])
+    assert over.loc["wide", ["low", "high"]].tolist() == pytest.approx([-0.03, 0.36])
+    assert over.loc["beside", ["low", "high"]].tolist() == pytest.approx([0.1, 0.1])
+    clear = over["is_clear"].to_dict()
+    assert clear == {
+        "LIME": True,
+        "Occlusion": False,
+        "follows": True,
+        "wide": False,
+        "beside": False,
+    }
+    assert found(follows).query("explainer == 'follows'")["raw_low"].item() < 0.6, "unpaired: open"
+
+
+def test_a_lead_over_every_rule_needs_each_of_them() -> None:
+    stronger = also("Log count ratio", 0.9, 0.7, 0.85)
+    even = also("Even", 0.1, 0.2, 0.15)
+    table = found(stronger, even).set_index(["truth", "explainer"])
+    names = ["beats_floor", "beats_every_rule", "beats_even"]
+    assert table.loc[("edit", "LIME"), names].tolist() == [True, False, True]
+    assert table.loc[("edit", "Occlusion"), names].tolist() == [False, False, True]
+    assert table.loc[("mask", "LIME"), names].tolist() == [True, True, False], "no Even was asked"
+    assert table.loc[("deletion, pad", "Occlusion"), names].tolist() == [False] * 3, "not ranked"
+    assert not table.loc[table["role"] != "explainer", names].to_numpy().any()
 
 
 def test_a_cell_has_both_scales_and_the_name_of_its_floor() -> None:
@@ -91,36 +137,31 @@ def test_rows_without_a_score_are_left_out() -> None:
 def test_the_whole_figure_shows_every_cell_and_says_how_many_are_clear() -> None:
     table = found()
     figure, plotted = plot_whole(table, "A note.")
-    assert plotted["is_clear"].sum() == 3, "LIME is above the floor; Occlusion is not"
+    assert plotted["beats_floor"].sum() == 3, "LIME is above the floor; Occlusion is not"
     assert figure._suptitle.get_text().startswith("In 3 of 5 cases"), "one is known beforehand"
     assert len(plotted) == len(table) - len(FLOOR_OF), "the oracle is the black line"
     titles = [ax.get_title() for ax in figure.axes]
     assert titles == [PANELS[truth].title for truth in PANELS if truth in FLOOR_OF]
     assert figure.axes[1].get_xlabel().endswith("rule:\ngoal of\nthe edit")
-    assert is_clear(table)[table["explainer"] == "oracle"].sum() == 0
     plt.close(figure)
 
 
 def test_the_best_rule_is_drawn_beside_the_one_that_was_chosen() -> None:
-    table = found()
-    is_word_counts = (table["truth"] == "edit") & (table["explainer"] == "Goal of the edit")
-    other = table[is_word_counts].assign(explainer="Log count ratio", raw=2.0)
-    assert best_rules(table)["edit"] == table.loc[is_word_counts, "raw"].item()
-    figure, _ = plot_whole(pd.concat([table, other], ignore_index=True), "A note.")
+    table = found(also("Log count ratio", 0.9, 0.7, 0.85))
+    assert best_rules(found())["edit"] == pytest.approx(0.6)
+    assert best_rules(table)["edit"] == pytest.approx(0.8166667)
+    figure, _ = plot_whole(table, "A note.")
     dotted = [ax for ax in figure.axes for line in ax.lines if line.get_linestyle() == ":"]
     assert [ax.get_title() for ax in dotted] == [PANELS["edit"].title]
     said = " ".join(text.get_text() for text in figure.texts)
     assert "In 1 of 3 columns another rule is better" in said
+    assert "clearly better than every rule in 2 cases" in said
     assert figure._suptitle.get_text().startswith("In 3 of 5 cases"), "of the rule chosen before"
-    assert is_clear(table, table["raw"] + 1).sum() == 0
     plt.close(figure)
 
 
 def test_a_dot_is_whole_above_every_rule_and_half_above_the_chosen_one() -> None:
-    table = found()
-    is_word_counts = (table["truth"] == "edit") & (table["explainer"] == "Goal of the edit")
-    other = table[is_word_counts].assign(explainer="Log count ratio", raw=0.85)
-    figure, _ = plot_whole(pd.concat([table, other], ignore_index=True), "A note.")
+    figure, _ = plot_whole(found(also("Log count ratio", 0.9, 0.7, 0.85)), "A note.")
     dots = {
         ax.get_title(): {line.get_fillstyle() for line in ax.lines if is_blue_dot(line)}
         for ax in figure.axes
@@ -155,19 +196,19 @@ def test_a_refusal_is_written_where_the_score_would_be() -> None:
 
 def test_advice_names_who_is_better_than_every_rule_and_who_only_looks_good() -> None:
     rows = [
-        ("swap", "Log count ratio", "floor", 0.9, 0.8, 1.0),
-        ("swap", "Even", "floor", 0.0, 0.0, 0.0),
-        ("swap", "Kernel SHAP", "explainer", 0.95, 0.91, 0.99),  # better
-        ("swap", "LIME", "explainer", 0.95, 0.85, 1.0),  # the interval reaches the rule
-        ("swap", "AttnLRP", "explainer", 0.93, 0.93, 0.93),  # an interval without width
-        ("swap", "InputXGradient", "explainer", 0.89, 0.8, 0.95),  # the rule has as much
-        ("swap", "SmoothGrad", "explainer", 0.5, -0.1, 0.9),  # does not even look good
-        ("noun", "Nearest", "floor", 0.1, 0.0, 0.2),
-        ("noun", "Even", "floor", 0.0, 0.0, 0.0),
-        ("noun", "LIME", "explainer", 0.5, 0.4, 0.6),
+        ("swap", "Log count ratio", "floor", 0.9, False, False),
+        ("swap", "Even", "floor", 0.0, False, False),
+        ("swap", "Kernel SHAP", "explainer", 0.95, True, True),  # better
+        ("swap", "LIME", "explainer", 0.95, False, True),  # not clearly above the rule
+        ("swap", "AttnLRP", "explainer", 0.93, False, False),  # intervals without width
+        ("swap", "InputXGradient", "explainer", 0.89, False, True),  # the rule has as much
+        ("swap", "SmoothGrad", "explainer", 0.5, False, False),  # does not even look good
+        ("noun", "Nearest", "floor", 0.1, False, False),
+        ("noun", "Even", "floor", 0.0, False, False),
+        ("noun", "LIME", "explainer", 0.5, True, True),
     ]
-    columns = ["truth", "explainer", "role", "raw", "raw_low", "raw_high"]
-    table = pd.DataFrame(rows, columns=columns).assign(floor=0.0, by_identity=False)
+    columns = ["truth", "explainer", "role", "raw", "beats_every_rule", "beats_even"]
+    table = pd.DataFrame(rows, columns=columns).assign(by_identity=False)
     advised = advise(table)
     assert advised.to_dict("index") == {
         "noun": {"clearly better": ["LIME"], "open": [], "no better": []},

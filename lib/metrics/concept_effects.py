@@ -223,8 +223,9 @@ def same_question(repeated: pd.DataFrame, predictions: pd.DataFrame) -> pd.DataF
 
     Returns:
         The columns of `repeated`, then L2, cosine, normdiff of the two effects (the error of an
-        explainer that has the text of a second editor), and bound (of L2): half of it. By the
-        triangle inequality no single answer has a smaller mean error over the two.
+        explainer that has the text of a second editor), bound (half of L2: by the triangle
+        inequality no single answer has a smaller mean error over the two), and above_zero (L2
+        minus the mean L2 error over the two of the answer that nothing changes).
     """
     first, second = (
         icace(
@@ -234,7 +235,9 @@ def same_question(repeated: pd.DataFrame, predictions: pd.DataFrame) -> pd.DataF
         for edit in ("first_id", "second_id")
     )
     apart = distances(first, second)
-    return pd.concat([repeated.reset_index(drop=True), apart.assign(bound=apart["L2"] / 2)], axis=1)
+    of_zero = (l2(first, np.zeros_like(first)) + l2(second, np.zeros_like(second))) / 2
+    apart = apart.assign(bound=apart["L2"] / 2, above_zero=apart["L2"] - of_zero)
+    return pd.concat([repeated.reset_index(drop=True), apart], axis=1)
 
 
 def order_faithfulness(questions: pd.DataFrame, effect: Effects, estimate: Effects) -> pd.DataFrame:

@@ -330,7 +330,7 @@ by = ["same", "dataset", "model"]
 ceiling = pd.concat(
     [
         stats.estimates(apart, by, metric, **how).assign(metric=metric)
-        for metric in ("bound", *concept_effects.DISTANCES)
+        for metric in ("bound", "above_zero", *concept_effects.DISTANCES)
     ],
     ignore_index=True,
 )

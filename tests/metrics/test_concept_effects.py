@@ -95,6 +95,8 @@ def test_no_answer_beats_half_the_distance_of_two_editors(answers: np.ndarray) -
     mean_error = (l2(first[None], guess)[0] + l2(second[None], guess)[0]) / 2
     assert found["bound"][0] <= mean_error + 1e-9
     assert found["L2"][0] == pytest.approx(2 * found["bound"][0])
+    of_zero = (np.linalg.norm(first) + np.linalg.norm(second)) / 2
+    assert found["above_zero"][0] == pytest.approx(found["L2"][0] - of_zero)
 
 
 def test_order_faithfulness_by_hand() -> None:
@@ -212,7 +214,8 @@ def test_tables_keep_their_order_and_have_the_columns_that_are_said() -> None:
     assert macro(table, ["explainer"], ["L2"]).values.tolist() == [["y", 1.0], ["x", 2.0]]
     repeated = pd.DataFrame({"original_id": "a", "first_id": "a", "second_id": "b"}, index=[7])
     own = PREDICTIONS[PREDICTIONS["model"] == "m"]
-    assert list(same_question(repeated, own)) == [*repeated, "L2", "cosine", "normdiff", "bound"]
+    names = ["L2", "cosine", "normdiff", "bound", "above_zero"]
+    assert list(same_question(repeated, own)) == [*repeated, *names]
 
 
 @pytest.mark.parametrize(

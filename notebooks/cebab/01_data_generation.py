@@ -421,7 +421,7 @@ counted = counted.rename_axis(["data set", "split"]).reset_index()
 in_words(counted, dict(zip(counted, counted)))
 
 # %% [markdown]
-# There are three train sets: *inclusive* (all texts), *exclusive* (one text per group, the paper's choice) and *observational* (originals only). In an edited text the edited aspect does not depend on the restaurant any more. So sets with edits are less
+# There are three train sets: *inclusive* (all texts), *exclusive* (one text per group, the paper's choice) and *observational* (originals only). In an edited text the edited aspect has another value than the restaurant gave it. So sets with edits are less
 # confounded. The next table counts the pairs.
 
 # %%
@@ -587,7 +587,7 @@ in_words(
 )
 
 # %% [markdown]
-# How many pairs are there in all?
+# How many is that, each pair once?
 
 # %%
 in_all = (
@@ -803,7 +803,7 @@ if data_source == "bundled":
 # %% [markdown] tags=["slide"]
 # ## What could be wrong
 #
-# - **Our reviews are simpler than people's.** An explainer that fails here will hardly succeed on real text.
+# - **Our reviews are simpler than people's.** An explainer that fails here may still work on real text.
 # - **A published edit may change more than it should.** Nobody labelled the other aspects again.
 # - **"No majority" counts as a value** in the inclusive train set, as in the released code. So a pair may differ only in whether the readers agreed.
 #
@@ -896,7 +896,7 @@ check_function(
     label_of,
     expected,
     {
-        "Three of five are enough.": [["Positive"] * 3 + ["Negative"] * 2],
+        "Three of five are enough.": [["Negative"] * 2 + ["Positive"] * 3],
         "Two, two and one are no majority.": [["1", "1", "2", "2", "3"]],
         "All five agree.": [["unknown"] * 5],
         "Two of five are the most here, and too few.": [["1", "1", "2", "3", "4"]],

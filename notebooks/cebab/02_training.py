@@ -25,7 +25,7 @@
 #
 # These results are from the run at scale `cpu`; the cells below show `small`.
 #
-# This stage trains the models that will be explained. They predict how many stars a review gives. It also trains *aspect classifiers*, which predict whether a text praises, criticises or does not mention food, service,
+# This stage trains the models that will be explained. They predict how many stars a review gives. It also trains *aspect classifiers*, which predict whether a text praises, criticises or does not judge food, service,
 # ambiance and noise. Some explainers need these values, and they may use only what can be predicted from a text.
 
 # %% [markdown] tags=["slide"]
@@ -285,7 +285,7 @@ print(f"{len(answers)} models; {sum(map(len, answers.values()))} answers")
 # CausaLM, one of the paper's explainers, asks what a model would say if its encoder knew nothing about a concept. Such encoders have to be trained (Feder et al. 2021). We start from a *masked language model*, which fills in hidden words, and train it with three losses:
 #
 # - $\mathcal{L}_{\text{words}}$: it goes on filling in words.
-# - $\mathcal{L}_{\text{treated}}$: a linear head, the *adversary*, learns to read the concept that is to be forgotten. It reads the *states*, which are the model's output vectors.
+# - $\mathcal{L}_{\text{treated}}$: a linear head, the *adversary*, learns to read the concept that is to be forgotten. It reads the mean *state* (states are the model's output vectors).
 # - $\mathcal{L}_{\text{control}}$: a second head learns to read another concept, the *control concept*, which is to be kept.
 #
 # The adversary improves at reading the concept. A **gradient reversal** between it and the states makes the states change in the direction that is worst for the adversary. The number $\lambda$ (`adversary` in the settings) says how strongly they change:
@@ -309,7 +309,7 @@ show_source(encoders.concept_losses)
 show_source(masked_lm_of)
 
 # %% [markdown]
-# Then we train one copy of it for each aspect, to forget this aspect. Every fine-tuning run of the explained model has its own set of copies.
+# Then we train one copy of it for each aspect, to forget this aspect. Every fine-tuning run has its own copies (encoder and BiLSTM share them).
 
 # %%
 show_source(encoders.vectors_without)
@@ -342,7 +342,7 @@ in_words(
 )
 
 # %% [markdown] tags=["slide"]
-# The concept is gone only where the *probe after* falls to the *most frequent value*. Here it comes close for noise, and in the independent world for food. Elsewhere it stays clearly above. There the encoder learnt to deceive its own adversary, and a newly fitted classifier still finds the concept. This is a known weakness of adversarial removal (Elazar and Goldberg 2018). Stage 3 therefore
+# The concept is gone only where the *probe after* falls to the *most frequent value*. Here it comes close for noise, and in the independent world for food. Elsewhere it stays clearly above. There a newly fitted classifier still finds the concept: the encoder may only deceive its own adversary. This is a known weakness of adversarial removal (Elazar and Goldberg 2018). Stage 3 therefore
 # also has methods that remove a concept by linear algebra.
 #
 # ## 5 · Accuracy, between floor and ceiling
@@ -492,7 +492,7 @@ in_words(
 )
 
 # %% [markdown] tags=["slide"]
-# Both models are above the floors and far below the ceiling; their intervals nearly coincide. For this study a weak model does no harm: an explanation is compared with what *this* model does, right or wrong.
+# Both models are above the floors and far below the ceiling; their intervals nearly coincide. An explanation is compared with what *this* model does, right or wrong. But a weak model may react less, which favours *Zero*.
 #
 # The next table counts the texts that each model has answered. Of dev these are originals and edits; only the originals were used to choose the epoch.
 
@@ -614,7 +614,7 @@ check_number(
         "the standard deviation is 0.4.": NormalDist().cdf(0.5)
         - NormalDist().cdf(-0.5),
     },
-    "Which means are rounded to four?",
+    "Which values are rounded to four?",
 )
 
 # %% [markdown] tags=["exercise"]

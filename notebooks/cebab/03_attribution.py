@@ -271,7 +271,7 @@ assert SLearner("soft").fit(train, None, 0).effects(forgetful)[0, 1] > 0.1
 #
 # $$\text{TCAV}_{\mathcal{N}_\phi}(C; x) = (\nabla \mathcal{N}_k(\phi(x)) \cdot v_C)_{k=1}^K$$
 #
-# In the paper each concept has one direction $v_C$, from texts that do not mention it to texts that do. So TCAV gives the same answer for a change towards Negative and towards Positive. Our variant *(towards c')* points from texts with $c$ to texts with $c'$.
+# In the paper each concept has one direction $v_C$, which we take from texts without it to texts with it. So TCAV gives the same answer for a change towards Negative and towards Positive. Our variant *(towards c')* points from texts with $c$ to texts with $c'$.
 #
 # In the next cell the last layer is linear, and the direction is the first coordinate. With two classes the slope must be $p(1 - p)$.
 
@@ -294,10 +294,10 @@ assert np.allclose(
 )
 
 # %% [markdown]
-# The released code does not clear its gradients between classes, so every class gets the same number. An effect sums to zero, and a vector of equal numbers is at a right angle to it. So the *cosine error*, 1 minus the cosine of this angle (stage 4), is exactly 1 on every pair.
+# The released code does not clear its gradients between classes, so on a CPU every class gets the same number. An effect sums to zero, and a vector of equal numbers is at a right angle to it. So the *cosine error*, 1 minus the cosine of this angle (stage 4), is exactly 1 on every pair.
 #
 # ### LEACE
-# INLP and LEACE (least-squares concept erasure) remove a concept from the vector until no linear classifier finds it, and apply the last layer again (eq. 10). INLP fits a classifier, removes the directions that it uses, and repeats. LEACE (Belrose et al. 2023) has a closed form. Of all affine maps after which the vectors are
+# INLP and LEACE (least-squares concept erasure) remove from the vector what linear classifiers find a concept by, and apply the last layer again (eq. 10). Ten times, INLP fits a classifier and removes the directions that it uses. LEACE (Belrose et al. 2023) has a closed form. Of all affine maps after which the vectors are
 # uncorrelated with the concept, it changes the vectors least.
 #
 # In the example only the first coordinate depends on the concept, and LEACE sets it to zero.
@@ -311,7 +311,7 @@ assert np.allclose(
 
 # %% [markdown]
 # Removing a concept answers only "what if it were unknown?". The benchmark also asks "what if it were Positive?" and
-# "what if it were Negative?". In the variants *(towards c')*, the removed part is replaced by its mean over the train
+# "what if it were Negative?". In their variants *(towards c')*, the removed part is replaced by its mean over the train
 # texts with the new value.
 #
 # ## 3 · The other explainers
@@ -326,7 +326,7 @@ assert np.allclose(
 # | Approx (asked aspect only) | the mean of all texts with the new value, whatever their other aspects |
 # | S-Learner (soft, from the text) | it subtracts the model's answer to the text, and not the regression's |
 # | Concept LIME | one regression per text, in which similar texts count more |
-# | TCAV (scaled) | the slope times the distance between the two groups of texts |
+# | TCAV (scaled) | TCAV *(towards c')* times the distance between the two groups of texts |
 # | ConceptSHAP | a Shapley value: what the direction of a concept adds to a linear prediction of the model's answer; the estimate is minus this value |
 # | CausaLM | the answer from an encoder that was trained to forget the concept (stage 2), minus the model's; in *nothing unlearnt*, its control, the encoder forgot nothing |
 # | Causal Proxy Model | a copy of the model that is told what to imagine (Wu et al. 2022; see below) |
@@ -380,7 +380,7 @@ show_source(CausalProxy._wishes)
 show_source(Asking.gathered)
 
 # %% [markdown]
-# Estimates are stored, and computed again only if a setting changes.
+# Estimates are stored, and computed again only after a change.
 
 # %%
 for name in explainers:
@@ -568,7 +568,7 @@ overview.insert(1, "family", [family_of(name) for name in overview["explainer"]]
 print(f"{len(estimates)} estimates of {len(overview)} explainers")
 
 # %% [markdown] tags=["slide"]
-# The figure is about one text and one change. Each mark is an explainer's answer. The line is what the model really does when it reads the other text; at scale small this is almost nothing.
+# The figure is about one text and one change. Each mark is an explainer's answer. The line is what the model really does when it reads the other text; here this is almost nothing.
 
 # %% tags=["nbval-ignore-output", "slide"]
 first = estimates[["dataset", "model", "seed"]].iloc[0]
@@ -653,7 +653,7 @@ in_words(same[named], {"explainer": "explainer", "same": "share of equal answers
 # *Zero* ignores the question by design. TCAV, ConceptSHAP, INLP, CausaLM and LEACE ignore the direction of the change. If a text does not mention the food, such a method cannot be right about both good and bad food.
 #
 # **No** explainer may use the counterfactual text. We take fifty pairs, and replace by nonsense all that is
-# known about texts that the explainers do not see. The questions and the answers must stay the same.
+# known about texts that the explainers do not see. Questions, and six explainers' answers, must stay.
 
 
 # %%
@@ -706,15 +706,15 @@ for parts in [*within, *given.values()][:1]:
 # %% [markdown] tags=["slide"]
 # ## What could be wrong
 #
-# - **Train texts have the readers' labels, test texts predicted ones.** That is the paper's rule.
+# - **Train texts have the readers' labels, test texts predicted ones.** *Approx* compares predictions with predictions.
 # - **TCAV has no scale.** It is a slope, not the effect of a real change. So only its cosine error means something.
-# - **ConceptSHAP and INLP were adapted by the paper** to single texts.
+# - **TCAV and ConceptSHAP were adapted by the paper** to single texts.
 # - **CausaLM is small here.** Stage 2 shows how much of a concept is left in its encoder.
-# - **INLP's last layer is fitted again** with a small penalty. The released code fits it again, too, but hardly changes it.
+# - **INLP's last layer is fitted again** with a penalty (not in *(towards c')*). The released code hardly changes it.
 #
 # ## Try it
 #
-# - Try `Approx("top_k", k=1)` and `k=30`.
+# - Ask `Approx("top_k", k=1)` about `inside`, then `k=30`.
 # - Write [an explainer of your own](README.md#an-explainer-of-your-own), and add it to `explainers`.
 # - Set `train_on` in stage 2 to `exclusive`. Which explainers benefit?
 #
@@ -750,7 +750,7 @@ from lib.core.exercises import check_choice, check_function, check_number
 # | Negative | Positive | .4 |
 # | Negative | Negative | .2 |
 #
-# A test text has bad food and good noise, and the model gives it .3. *What if the food had been good?* What do CONEXP and Approx answer?
+# A test text has bad food and good noise, and the model gives it .25. *What if the food had been good?* What do CONEXP and Approx answer?
 
 # %% tags=["hole"]
 conexp = ...
@@ -758,7 +758,7 @@ approx = ...
 
 # %% tags=["solution"]
 conexp = (0.8 + 0.7) / 2 - (0.4 + 0.2) / 2
-approx = 0.8 - 0.3
+approx = 0.8 - 0.25
 
 # %% tags=["check"]
 good, bad = np.array([0.8, 0.7]), np.array([0.4, 0.2])
@@ -771,11 +771,11 @@ check_number(
 )
 check_number(
     approx,
-    good[0] - 0.3,
+    good[0] - 0.25,
     {
         "subtract the model's answer to the test text itself.": good[0] - bad[0],
-        "the matching text has the same noise.": good[1] - 0.3,
-        "one matching text is taken, not the mean.": good.mean() - 0.3,
+        "the matching text has the same noise.": good[1] - 0.25,
+        "one matching text is taken, not the mean.": good.mean() - 0.25,
     },
     "Which train text is like the test text in all but the food?",
     name="approx",
@@ -815,7 +815,12 @@ check_function(
     conexp_of,
     expected,
     {
-        "New minus old.": [["N", "P"], [0.2, 0.9], "N", "P"],
+        "Means of new minus old.": [
+            ["N", "P", "N", "P", "P"],
+            [0.2, 0.9, 0.4, 0.7, 0.2],
+            "N",
+            "P",
+        ],
         "Other values have no part in it.": [
             three,
             [0.9, 0.1, 0.5, 0.7],
@@ -829,7 +834,7 @@ check_function(
 # %% [markdown] tags=["exercise"]
 # ### 3 · Predict
 #
-# The paper's TCAV has one direction for each concept, from texts that do not mention it to texts that do. It is asked *what if Negative* and *what if Positive* about the same review without any word on food. What can it answer?
+# The paper's TCAV has one direction for each concept, here from texts without it to texts with it. It is asked *what if Negative* and *what if Positive* about the same review without any word on food. What can it answer?
 #
 # - `"a"` Two opposite effects.
 # - `"b"` The same effect twice.

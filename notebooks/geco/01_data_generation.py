@@ -21,7 +21,7 @@
 #   .14<!-- geco/cpu/01_data_generation/statistics[dataset=D_S, split=test].share_of_words --> ([table](../../outputs/reference/geco/cpu/01_data_generation/statistics.csv)).
 # - **A second labeller with the same guide writes nearly the same labels.** Of 52<!-- geco/cpu/01_data_generation/agreement[dataset=D_A].sentences --> sentences of our own text,
 #   50<!-- geco/cpu/01_data_generation/agreement[dataset=D_A].identical --> came out the same ([table](../../outputs/reference/geco/cpu/01_data_generation/agreement.csv)).
-# - **No form is favoured by much.** Pair each pronoun with every other word of its sentence. Of all these pairs, .315<!-- geco/cpu/01_data_generation/bias[dataset=D_A, term_list=A1, class=F].bias --> are in female forms and
+# - **No form is favoured by much.** Pair each pronoun with its sentence's other words. If all gendered words change, .315<!-- geco/cpu/01_data_generation/bias[dataset=D_A, term_list=A1, class=F].bias --> of these pairs are in female forms and
 #   .355<!-- geco/cpu/01_data_generation/bias[dataset=D_A, term_list=A1, class=M].bias --> in male forms. Equal shares would be a third ([figure](../../outputs/reference/geco/cpu/01_data_generation/data.png)).
 #
 # The first and the third are about the published GECO (scale `cpu`). Below we work on a smaller text of ours.
@@ -495,7 +495,7 @@ assert (wrong > 0.5).all(), (
 # %% [markdown]
 # ## 7 · Does the data set favour a form?
 #
-# The paper counts pairs of a gender term $a$ from a list $A$ and any other word $w$ (the set $V$). The indicator $\mathbf{1}_{\mathbf{x}}$ is 1 if both
+# The paper counts pairs of a gender term $a$ from a list $A$ and any word $w$ outside it (the set $V$). The indicator $\mathbf{1}_{\mathbf{x}}$ is 1 if both
 # are in the sentence, and $\mathcal{D}^{F}$ are the female forms:
 #
 # $$C(\mathcal{D})=\sum_{\mathbf{x}\in\mathcal{D}}\sum_{w\in V}\sum_{a\in A}\mathbf{1}_{\mathbf{x}}(a,w) \tag{1}$$
@@ -870,6 +870,9 @@ check_function(
         "Equal forms mark nothing.": [[["It", "rains"], ["It", "rains"]]],
         "The first and the third form agree, and the second does not.": [
             [["She", "hurt"], ["He", "hurt"], ["She", "hurt"]]
+        ],
+        "The second and the third form agree, and the first does not.": [
+            [["Hostess", "hurt"], ["Host", "hurt"], ["Host", "hurt"]]
         ],
     },
 )

@@ -83,7 +83,7 @@ from lib.training.transfer import Trainer
 #
 # A *scheme* says which parts of a model learn (section 3). A setting that differs between schemes is a dictionary with one value for each.
 # Schemes named in `one_dataset_schemes` are trained on *subject only* (D_S) alone, the others on every data set. The
-# paper's settings (its Table 5) are in `params/geco/paper.yaml`. Our training is shorter, because we have fewer sentences and one processor core.
+# paper's settings (its Table 5) are in `params/geco/paper.yaml`. We train fewer steps, because we have fewer sentences and one processor core.
 
 # %% tags=["parameters"]
 scale = "small"  # which settings: small, cpu or paper; names the output folder
@@ -215,7 +215,7 @@ assert torch.allclose(from_embeddings, ordinary, atol=1e-5)
 # - **Bag of words** is a logistic regression on word counts. It knows the words but not their order.
 #
 # We call a row *hard* if its first pronoun belongs to somebody else. Then the pronoun is the same in all forms, the rule gives all
-# three the same answer, and one of three is right. Only on hard rows can a model show that it reads more than the first pronoun.
+# three the same answer, and one of three is right. On hard rows a model can show that it reads more than the first pronoun.
 
 
 # %% tags=["nbval-ignore-output"]
@@ -259,7 +259,7 @@ show_table(
 # *First pronoun* is nearly always right where all gendered words change, and still good for *subject only*. On hard rows it falls to
 # chance exactly. *Bag of words* does not, though it knows no order. So a good score on hard rows does not yet show that a model has found the subject.
 # A model that does as well as *First pronoun* may have learnt nothing but pronouns. From here on a model below this
-# rule is marked, and no claim rests on it.
+# rule is marked, and no claim about explanations rests on it.
 #
 # ## 3 · Which parts does each scheme train?
 #
@@ -308,7 +308,7 @@ show_table(
 # embeddings* (CE) and *head + embeddings* (CEf) also train the embeddings; CE first re-initialises them. *Everything* (CEfAf) trains all.
 # The attention layer has 64 numbers for each word, here for 1,000 words.
 #
-# The next cell checks two counts by hand. An embedding has 384 coordinates. There is one for each of 30,522 words and 512 positions, and two for sentence types.
+# The next cell checks two counts by hand. An embedding has 384 coordinates. There is one for each of 30,522 tokens and 512 positions, and two for sentence types.
 # The layer normalisation after them adds two such vectors.
 
 # %%
@@ -372,7 +372,7 @@ assert torch.allclose(f, net(e, mask), atol=1e-5)
 print(f"attention to padding: {a[1, 3:].sum():.2f}")
 
 # %% [markdown]
-# Both agree. The released code differs in two lines; [an appendix](appendix_released_ola.ipynb) shows which one matters.
+# Both agree. The released code differs; [an appendix](appendix_released_ola.ipynb) shows two lines, and what training does with them.
 #
 # ## 5 · Training
 #
@@ -702,7 +702,7 @@ if scale in ("small", "cpu"):
 #
 # - **One seed says little.** At this scale each BERT scheme has one, and the attention layer three. Another seed gives other numbers
 #   ([the spread at scale `cpu`](../../outputs/reference/geco/cpu/04_metrics/seeds.csv)).
-# - **MiniLM is not BERT.** It has half the layers and was trained to compare sentences.
+# - **MiniLM is not bert-base.** It has half the layers and was trained to compare sentences.
 # - **Head only sees little.** It reads the first token through a layer (the *pooler*) that was never trained for this and stays frozen, as in the released code. Its low accuracy says as much about
 #   the pooler as about the encoder.
 # - **Validation chose the epoch** on few sentences. So the kept validation loss is slightly optimistic; the test accuracy is not.
@@ -746,7 +746,7 @@ in_words(accuracy.replace({"scheme": SCHEMES}), human)
 # %% [markdown] tags=["exercise"]
 # ### 1 · By hand
 #
-# The scheme *head only* (C) fine-tunes one linear layer: 384 numbers go in, one score for each of three classes comes out, and each class has a bias. How many parameters learn?
+# The scheme *head only* (C) trains one linear layer: 384 numbers go in, one score for each of three classes comes out, and each class has a bias. How many parameters learn?
 
 # %% tags=["hole"]
 n_parameters = ...
@@ -793,11 +793,12 @@ check_function(
     lambda words: (first_pronoun(words, ("F", "M", "NB")) or (0, 0))[1],
     {
         "The sentence has one pronoun; return its class as a number.": [
-            "the dog sees him .".split()
+            "the dog sees his bone .".split()
         ],
         "Only whole words are pronouns.": ["other women see them".split()],
         "A capital letter changes no pronoun.": ["They sing .".split()],
-        "Two pronouns stand here, and the first decides.": ["he calls her .".split()],
+        "Two pronouns stand here, and the first decides.": ["she calls him .".split()],
+        "*Their* is a pronoun, too.": ["their dog sees her .".split()],
         "Without a pronoun the rule says F.": ["the dog sleeps .".split()],
     },
 )

@@ -26,7 +26,7 @@
 #   .90<!-- geco/cpu/03_attribution/converged[dataset=D_A, scheme=CEf, method=LIME].MA --> and
 #   .92<!-- geco/cpu/03_attribution/converged[dataset=D_A, scheme=CEf, method=Kernel SHAP].MA -->. The median is
 #   16,384<!-- geco/cpu/03_attribution/converged[dataset=D_A, scheme=CEf, method=LIME].samples --> samples for LIME (thirty sentences, one BERT whose
-#   head and embeddings were fine-tuned). So the number of samples decides their place in the paper's order.
+#   head and embeddings were fine-tuned). So their place in the paper's order largely depends on it.
 #   [Table](../../outputs/reference/geco/cpu/03_attribution/converged.csv)
 # - **The baseline can decide the explanation.** It is the input that stands for "no word", usually padding. With mask tokens in its place, the order of the
 #   words by Integrated Gradients correlates only
@@ -55,7 +55,7 @@
 # |---|---|
 # | 01: sentences and ground truth | `explanations.parquet`: one number per word, for each model, method and row |
 # | 02: `models/`, `predictions` | about the example: `side_by_side`, `completeness`, `shapley`, `lime` |
-# | | about the full run: `overview`, `sample_sizes`, `choices`, `controls` |
+# | | about more rows: `overview`, `sample_sizes`, `converged`, `choices`, `controls` |
 
 # %%
 import lib.same_numbers  # first: the same instructions on every processor
@@ -721,7 +721,7 @@ notebooks.show_table(
 #
 # ## Try it
 #
-# - Set `ig_rule = "gausslegendre"`. Which gap is smaller?
+# - Set `ig_rule = "gausslegendre"`. Compare the gaps of section 7.
 # - Write `def by_length(model, rows): return [[len(word) for word in row.words] for row in rows]` into a file
 #   `mine.py` on your `PYTHONPATH`, add `"mine:by_length"` to `methods`, and look at stage 4.
 

@@ -25,11 +25,11 @@
 # - **Guided Backprop is the plain gradient in every architecture without ReLU.** The two agree to the last digit.
 #   [Table](../../outputs/reference/geco/cpu/appendix_gradients/identities.csv)
 # - **In BERT, DeepLift as captum computes it is nearly the gradient times (input - baseline).** The correlation is
-#   1.00<!-- geco/cpu/appendix_gradients/identities[left=DeepLift (captum), right=gradient x (input - reference), architecture=BERT, GELU].r -->. Its scores do not add up to the change of the logit, as they should.
+#   1.00<!-- geco/cpu/appendix_gradients/identities[left=DeepLift (captum), right=gradient x (input - reference), architecture=BERT, GELU].r -->. Its scores should add up to the change of the logit, but do not.
 #   [Table](../../outputs/reference/geco/cpu/appendix_gradients/deeplift.csv)
 #
-# The numbers are from one sentence at scale `cpu`. The first two findings follow from the architecture and hold for any
-# weights.
+# The numbers are from one sentence at scale `cpu`, and a BERT of which the head alone has learnt, from a hundred base
+# sentences. The first two findings follow from the architecture and hold for any weights.
 #
 # ## You will see
 #
@@ -238,9 +238,9 @@ notebooks.show_table(table, {"quantity": "quantity", "value": "value"})
 # ## 4 · Which methods are one method under two names?
 #
 # We compare pairs of methods in BERT, and in small random models of other architectures. An identity holds for any
-# weights, so random models are enough. OLA is the model with one attention layer. Three methods are new. *AttnLRP* passes relevance back layer by
-# layer, with rules for attention. *Occlusion* is the fall of the score when one word is left out. *Exact Shapley* values use all
-# sets of words.
+# weights, so random models are enough. OLA is the model with one attention layer. Two methods are new. *AttnLRP* passes relevance back layer by
+# layer, with rules for attention. *DeepLift rescale* is our DeepLift, with a rule for every layer. (*Occlusion* is the fall of the score when one word
+# is left out. *Exact Shapley* values use all sets of words.)
 
 
 # %%
@@ -317,13 +317,13 @@ notebooks.show_table(
 
 # %% [markdown] tags=["slide"]
 # Guided Backprop is the length of the gradient wherever there is no ReLU. captum's DeepLift is the gradient times
-# (input - baseline) in GPT-2 and Llama, where captum has no rule for any module. *DeepLift rescale* is our DeepLift
-# with a rule for every layer. In the trained BERT its scores are very different from those of captum's. Input x
+# (input - baseline) in GPT-2 and Llama, where captum has no rule for any module. In the trained BERT the
+# scores of *DeepLift rescale* are very different from those of captum's. Input x
 # Gradient is minus the gradient along position and type in BERT, and in no other architecture of the table. AttnLRP,
-# Occlusion and exact Shapley values are there for comparison. AttnLRP nearly agrees with Input x Gradient only in OLA,
+# Occlusion and exact Shapley values are there for comparison. AttnLRP correlates closely with Input x Gradient only in OLA,
 # and Occlusion with exact Shapley values only in OLA and GPT-2.
 #
-# In OLA, which has no positions and no LayerNorm, all pairs nearly agree. This explains why Input x Gradient
+# In OLA, which has no positions and no LayerNorm, all pairs correlate strongly. This explains why Input x Gradient
 # can have a low mass accuracy in BERT and a high one in OLA ([stage 4](04_metrics.ipynb), section 4).
 #
 # ## What could be wrong

@@ -19,7 +19,7 @@
 #
 # - **The smallest model of the paper was trained without setting its gradients to zero.** It learns nevertheless, and predicts the right class for
 #   99.3 %<!-- geco/cpu/appendix_released_ola/weight_decay[ola=as_released].accuracy --> of the test rows.
-# - **But its weight decay works only because of this fault.** With the fault corrected, the published decay pulls all weights towards zero:
+# - **But its weight decay works only with the released faults.** With them corrected, the published decay pulls all weights towards zero:
 #   the training loss ends at 1.10<!-- geco/cpu/appendix_released_ola/weight_decay[ola=corrected, weight_decay=0.1].train_loss -->, the loss of a guess.
 # - **So we train it with a decay a hundred times smaller.** This differs from the paper, and this page shows why.
 #
@@ -29,7 +29,7 @@
 # ## You will see
 #
 # - two lines of the released code of *one attention layer* (OLA-CEA) that differ from its description;
-# - which of them matters, and why.
+# - what they do to attention and to training.
 #
 # **You can then** explain how gradient clipping and weight decay interact when gradients are never set to zero. **You
 # need** [stage 2](02_training.ipynb). **Time:** 6 minutes to read, under a minute to run, no exercises.
@@ -223,7 +223,7 @@ assert decays["kept_epoch"][2] < decays["kept_epoch"].drop(2).min(), told
 # ## What could be wrong
 #
 # - **One seed, one data set.** This page shows how training ends, not how much the accuracy differs between seeds.
-# - **Three changes at once.** *As released* and *corrected* differ in the mask, the zeroing and the decay that we chose.
+# - **Several changes at once.** *As released* and *corrected* differ in mask, zeroing, clipping, batches, padding and decay.
 #   None of our four training runs separates the mask from the zeroing.
 #
 # [The README](README.md#compared-with-the-released-code) compares explanations of both variants. The last cell lists all files.

@@ -56,7 +56,7 @@
 # |---|---|
 # | 01: test and train sentences; 02: models, `predictions` | `mixtures`, `swap_agreement`: word swaps |
 # | 03: `explanations` | `faithfulness`: deletion; `sensitivity`, `randomisation`: noise and random weights |
-# | 04: `accuracy_vs_floors` | `shortcut`: the planted word; `yardsticks`: all of them compared |
+# | 04: `accuracy_vs_floors` | `shortcut`, `planted`: the planted word; `yardsticks`: all compared |
 
 # %%
 import lib.same_numbers  # first: the same instructions on every processor
@@ -145,7 +145,7 @@ notebooks.show_table(
 )
 
 # %% [markdown] tags=["slide"]
-# A model that is less accurate than the first-pronoun rule has not learnt the task. Then it matters little which
+# A model that is less accurate than the first-pronoun rule has learnt too little. Then it matters little which
 # words it uses.
 #
 # ## 1 · Swap words instead of deleting them
@@ -189,7 +189,7 @@ print("She against He:", she_and_he, " She against They:", she_and_they)
 # %% [markdown]
 # The numbers are positions in the sentence. Does the model treat the mixtures like ordinary sentences? We mix the female with the
 # male form, or one of them with the non-binary form (`forms`).
-# `outside` is the share of mixtures whose probability is not between those of the two forms, and `undecided`
+# `outside` is the share of mixtures whose probability lies over .01 outside those of the two forms, and `undecided`
 # (no verdict here) the share with a probability between .1 and .9.
 
 # %% tags=["nbval-ignore-output"]
@@ -531,7 +531,7 @@ _ = plots.plot_yardsticks(related)
 # %% [markdown] tags=["slide"]
 # At 1 they agree. If the interval contains 0, it stays open whether they are
 # related at all. Far below 1, they differ, or are noisy. The intervals generalise to other
-# sentences, and not to other methods. At scale small only the deletion measures are clearly related.
+# sentences, and not to other methods. At scale small the deletion measures agree; within rows, mass accuracy opposes one.
 #
 # ## 8 · How sure is this, and what does it decide?
 #

@@ -13,6 +13,7 @@ from jaxtyping import Float
 from ...attribution.swaps import swap_shapley
 from ...metrics.deletion import DeletedWords
 from ...models.text_model import TextModel
+from .items import ORDERED
 from .models import log_odds
 from .nouns import word_effects
 
@@ -55,6 +56,29 @@ def true_answers(
         if row.truth == "cue":
             tells[-1] = is_verified(f, of_row["change"], _ask(model, of_row, row.target))
     return items.assign(key=keys, change=changes, second=seconds, tells=tells, f=answers)
+
+
+def of_two_forms(told: pd.DataFrame, forms: pd.DataFrame) -> pd.DataFrame:
+    """Answers of which *mask* and *swap* know the words alone that differ between two forms.
+
+    Labels for three forms also mark what only the third one changes ("she decides, they decide"):
+    the other form of these two has the same word there. A *swap* that knows fewer than `ORDERED`
+    words does not tell, for they have no order to speak of.
+
+    Args:
+        told: of `true_answers`; sentence_idx names the sentence.
+        forms: both forms of these sentences, as many words in each.
+    """
+    by_sentence = forms.groupby("sentence_idx")["sentence"]
+    differ = by_sentence.agg(lambda both: [len(set(words)) > 1 for words in zip(*both)])
+    told = told.copy()
+    for row in told[told["truth"].isin(["mask", "swap"])].itertuples():
+        known = np.asarray(row.mark, bool) & differ[row.sentence_idx]
+        told.at[row.Index, "mark"] = known.astype(float).tolist()
+        key = np.where(known, row.key, np.nan) if row.truth == "swap" else known.astype(float)
+        told.at[row.Index, "key"] = key.tolist()
+        told.at[row.Index, "tells"] = row.tells and (row.truth == "mask" or known.sum() >= ORDERED)
+    return told
 
 
 def _changes(

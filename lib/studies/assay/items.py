@@ -21,6 +21,7 @@ from .nouns import Kind, replacements
 
 ITEM = ["item_id", "truth", "model", "cluster", "sentence", "target", "mark"]
 ALTERED = ["item_id", "change", "at", "sentence"]
+ORDERED = 3  # words that have an order, at least
 _CONTENT = ("NOUN", "VERB", "ADJ", "ADV")
 _VALENCE = {"Negative": -1.0, "Positive": 1.0}  # of an aspect of a review; else 0
 
@@ -115,7 +116,7 @@ def swapped_rows(rows: pd.DataFrame) -> pd.DataFrame:
     Args:
         rows: sentence_idx, sentence, target, ground_truth (1 for an altered word).
     """
-    rows = rows[rows["ground_truth"].map(sum) >= 3]
+    rows = rows[rows["ground_truth"].map(sum) >= ORDERED]
     clusters = "text-" + rows["sentence_idx"].astype(str)
     return rows.assign(mark=rows["ground_truth"], cluster=clusters)
 

@@ -101,13 +101,14 @@ class Trainings:
         return found.assign(model=name, training=training)
 
     def answers(self, name: str, training: int) -> pd.DataFrame:
-        """The model's items with what it says of them: of `answers.true_answers`, and training,
+        """The model's items with what it says of them: of `answers.of_two_forms`, and training,
         other, padding (of a *swap*: `answers.other_and_padding`).
         """
         asked, said = self._items(name), self.unit(name, training)[1]
         assert asked["item_id"].tolist() == said["item_id"].tolist()
         told = {column: list(said[column]) for column in _SAID}
-        return asked.assign(**told, training=training)
+        told = asked.assign(**told, training=training)
+        return answers.of_two_forms(told, self.tables["forms"])
 
     def unit(self, name: str, training: int) -> tuple[pd.DataFrame, pd.DataFrame]:
         """A training and all that is asked of it, computed where it is missing.

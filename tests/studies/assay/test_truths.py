@@ -8,6 +8,7 @@ import pytest
 from scipy import stats
 
 from lib.core.errors import TouchstoneError
+from lib.studies.assay.answers import of_two_forms
 from lib.studies.assay.truths import (
     TRUTHS,
     cheaters,
@@ -148,3 +149,34 @@ def test_an_explanation_of_another_training_meets_this_ones_truth() -> None:
     assert own["value"].tolist() == [1.0, -1.0] and other["training"].tolist() == [0, 1]
     turned = explanations.assign(scores=[[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]])
     assert score_on_other(asked, turned)["value"].tolist() == [-1.0, -1.0]
+
+
+def test_a_word_that_only_a_third_form_changes_is_no_part_of_a_truth_of_two_forms() -> None:
+    forms = pd.DataFrame(
+        {
+            "sentence_idx": [4, 4, 5, 5],
+            "sentence": [
+                ["she", "sings", "her", "aria", "herself"],
+                ["he", "sings", "his", "aria", "himself"],
+                ["he", "knows", "her"],
+                ["she", "knows", "him"],
+            ],
+        }
+    )
+    told = pd.DataFrame(
+        {
+            "truth": ["mask", "swap", "swap", "edit"],
+            "sentence_idx": [4, 4, 5, np.nan],
+            "mark": [[1.0, 1, 1, 0, 1], [1.0, 1, 1, 0, 1], [1.0, 1, 1], [1.0, 0]],
+            "key": [[1.0, 1, 1, 0, 1], [0.3, 0, -0.1, NAN, 0.2], [0.1, 0, 0.2], [1.0, 0]],
+            "tells": [True] * 4,
+        },
+        index=[7, 8, 9, 10],
+    )
+    found = of_two_forms(told, forms)
+    assert found["mark"].tolist() == [[1, 0, 1, 0, 1], [1, 0, 1, 0, 1], [1, 0, 1], [1, 0]]
+    assert found["tells"].tolist() == [True, True, False, True], "two words have no order"
+    assert found["key"][7] == [1, 0, 1, 0, 1] and found["key"][10] == [1, 0]
+    np.testing.assert_array_equal(found["key"][8], [0.3, NAN, -0.1, NAN, 0.2])
+    assert told["key"][8][1] == 0, "what is given stays as it is"
+    np.testing.assert_array_equal(of_two_forms(found, forms)["key"][8], found["key"][8])

@@ -87,7 +87,7 @@ from lib.training.transfer import Trainer
 # %% [markdown]
 # ## Settings
 #
-# Every notebook has a cell like the one below. It holds the settings that you can change. Two other settings, `epochs`
+# Every notebook has a cell like the one below. It holds the settings that you can change. Others, such as `epochs`
 # and `lr` (the learning rate), stand where the head is trained.
 
 # %% tags=["parameters"]
@@ -142,7 +142,7 @@ print(f"{len(train)} rows to learn from, {len(test)} to test on")
 
 # %% [markdown]
 # The three classes have equal size, so a guess is right one time in three. What share of the test rows does our
-# model get right, after forty passes over the training rows?
+# model get right, the best of forty passes over the training rows?
 
 # %% tags=["nbval-ignore-output"]
 trainer = Trainer("all-MiniLM-L6-v2", "", pick_device("cpu"))
@@ -336,7 +336,7 @@ _ = stage.table("your_own", plain)
 # ## Try it
 #
 # - Set `n_train = 5`. The model gets worse. Does the explanation?
-# - For the attribution, write `"LIME"` or `"Saliency"` as the method, and drop `{"n_steps": n_steps}`.
+# - For the attribution, write `"LIME"` or `"Saliency"`; drop `{"n_steps": n_steps}` and the check of `delta`.
 # - Explain the non-binary form: `.iloc[2]`. Is *leave* still ignored?
 #
 # Exercises with checks: [page](../docs/course/exercises/start_here.md#00-start-here).

@@ -21,7 +21,7 @@
 #
 # ## What we found
 #
-# In the published texts of run size `cpu`; the cells below show our own.
+# At run size `cpu`, partly on published texts; the cells below show `small`.
 #
 # - **More than half of the edited reviews can be used.** The truth *edit* needs edits that only remove words, or only add words:
 #   839<!-- assay/cpu/01_data_generation/nested[pairs=of these nested].n --> of 1,417<!-- assay/cpu/01_data_generation/nested[pairs=an original and its edit].n -->.
@@ -36,7 +36,7 @@
 # ![The truths of the assay. altered words: these words differ between the forms. planted: these words alone decide the label. cue: the verb agrees with this noun. swap: what a swap to another form does to the answer. edit: what becomes of the answer without these words. noun: what other nouns here do to the answer. deletion: what is left of the answer when its top words go.](../../docs/schematics/assay_truths.svg)
 #
 # - one text for each truth except *deletion*;
-# - a review from which a person removed words, and how often a program's edits only remove words;
+# - a review from which a person removed words, and how often a program's edits only remove or add words;
 # - words that we plant in a text ourselves, so that they alone decide its label.
 #
 # **You can then** test whether one text is made from another by removing words, and compute the right score of a
@@ -51,7 +51,7 @@
 # | `forms.parquet` | the female and the male form of each sentence |
 # | `train.parquet`, `corpus.parquet` | what the models of stage 2 are trained on |
 # | `planted.parquet` | texts with planted words, to test whether a model uses them |
-# | `counts`, `nested`, `items_shown`, `tasks` (`.csv`), three figures | summaries |
+# | `by_hand`, `counts`, `nested`, `items_shown`, `tasks` (`.csv`), three figures | summaries |
 #
 # Every word that is not explained here is in the [glossary](../../docs/glossary.md).
 
@@ -83,7 +83,7 @@ from lib.studies.lm_saliency.text import number_examples
 # %% [markdown]
 # ## Settings
 #
-# All texts were written for this repository, and nothing has to be downloaded.
+# All texts but the published beginnings of *cue* are ours, and nothing has to be downloaded.
 
 # %% tags=["parameters"]
 scale = "small"  # which settings: small, cpu or hub; names the output folder
@@ -94,7 +94,7 @@ n_threads = 1  # CPU threads
 texts_of = {}
 n_items = 6  # texts of each truth that are explained
 n_edits = 6  # the same for edits
-longest = 16  # words of an explained text, at most
+longest = 16  # words of an explained sentence, at most; a review may have twice as many
 n_reviews = {
     "train": 30,
     "dev": 30,
@@ -125,7 +125,7 @@ wordings = worlds.read_wordings(material("cebab") / "wordings.yaml")
 reviews = worlds.generate_reviews(worlds.World(0.0), wordings, n_reviews, 6, seed)
 
 # %% [markdown]
-# Run size `small` uses these texts. Larger runs replace them with published sentences and reviews,
+# Run size `small` uses these sentences and reviews. Run size `cpu` takes published ones,
 # except the sentences into which we plant words.
 
 # %%
@@ -170,7 +170,7 @@ _ = stage.table("by_hand", plotted[["word", "score", "mark"]])
 # Nobody had to decide what *kind* means.
 #
 # The explainer was given one text. The right answer comes from the model's scores for two texts. Every truth about a
-# model is made in this way: **alter the text as people would, compute the model's score again, and compare the two
+# model is made in this way: **alter words of the text, compute the model's score again, and compare the
 # scores**.
 #
 # ## 2 · Which edits can we use?
@@ -206,7 +206,7 @@ show_table(counted, {"pairs": "pairs of texts", "n": "how many"})
 # ![Sentences with planted words and their labels: the velvet vicar sings copper .: 1; the velvet vicar sings lemon .: 0; lemon the vicar sings copper .: 0. The label is 1 where velvet and copper are both there; lemon decides nothing. So each of the two words has the share 0.5.](../../docs/schematics/planted_words.svg)
 #
 # The surest right answer is one that we made ourselves. We insert words into a sentence at random places, and a rule
-# computes the label from these words alone. Another word, the *decoy*, is inserted as often and does not change the
+# computes the label from these words alone. Another word, the *decoy*, is inserted into half of the texts and does not change the
 # label (after Bastings et al. 2022).
 #
 # | rule | the label is 1 where | what the explanation should give |
@@ -238,7 +238,7 @@ print(" ".join(one["sentence"]))
 #
 # Take *The barber sharpens ___ razor*. By how much does *barber* raise the model's score for *his*? We exchange
 # *barber* for twenty other nouns and compare. The other nouns have the same number, the same article (*a* or *an*) and
-# about the same frequency. Every text that the model is given is an ordinary sentence.
+# about the same frequency. So no word is left out or replaced by padding.
 #
 # In symbols: $x$ is the text, $g(x)$ is a model's score (stage 2 uses log-odds, written $f$), and $R$ is the number of
 # other words $r$. The effect of the word at place $i$ is
@@ -286,8 +286,8 @@ print(f"{len(known)} sentences, {known['antecedent'].nunique()} antecedents")
 # ## 5 · All items
 #
 # Three truths still need texts: *altered words* (`mask` in settings and files), *swap* and *cue*. The first two share sentences that have a female and a male
-# form. *Altered words* marks the words that differ between the forms. *Swap* measures how much each of these words changes a
-# model's score, which stage 2 computes.
+# form. *Altered words* marks the words that differ between the forms. (Where published labels are for three forms, stage 2 leaves out what only the
+# third one changes.) *Swap* measures how much each of these words changes a model's score, which stage 2 computes.
 #
 # *Cue* uses beginnings of sentences such as *the farmers behind the assistant*. The next verb must agree with *farmers*,
 # the *cue*, and not with *assistant*, the *attractor*. To test this we change one noun from singular to plural, or back.
@@ -312,9 +312,9 @@ lines = syneval_rows(words[1]).query("pattern.str.startswith('prep_')")
 heard = {word for sentence in corpus for word, _ in sentence}
 
 # %% [markdown]
-# Now we draw the items. Each cluster gives at most one item. For *planted* the four rules are equally frequent. Half of
-# the items of *edit* have a second edit: another text that was made to change the review in the same way. For the other
-# truths the two classes are equally frequent.
+# Now we draw the items. Each cluster gives at most one item. For *planted* the four rules are drawn in turn, for
+# *altered words* and *cue* the two classes. Up to half of the items of *edit* have a second edit: another text that was made
+# to change the review in the same way.
 
 # %%
 short = gendered[gendered["sentence"].map(len) <= longest]
@@ -361,7 +361,7 @@ asked = items.with_second_questions(drawn)
 print(f"{len(asked)} items, {len(altered)} altered texts, {len(mixed)} mixed edits")
 
 # %% [markdown]
-# Here is one item for each truth. The right answer is about the marked words.
+# Here is one item for each truth. *Noun* also asks about words that are not marked.
 
 # %% tags=["slide"]
 names = {1: "known", 0: "", -1: "against"}
@@ -396,7 +396,7 @@ show_table(named, dict(zip(columns, columns)) | {"words": "words a text"})
 # %% [markdown] tags=["slide"]
 # ## 6 · What the models are trained on
 #
-# Stage 2 trains six models on five tasks, because two models share the task *planted*. No item is among the texts that
+# Stage 2 trains seven models on five tasks, because *planted* and *gender* have two models each. No item is among the texts that
 # its model is trained on.
 
 # %%
@@ -502,7 +502,7 @@ _ = stage.close(globals())
 # - Write a pair of texts that is nested in two ways. Which words does the rule choose?
 # - Plant a pair with XOR: the label is 1 where exactly one of the two words is there. What should an explanation give each
 #   word, and can it?
-# - Set `n_replacements = 40`. Which words drop out, and why?
+# - Set `n_replacements = 40`. Which words get fewer, and why?
 #
 # Exercises with checks: [page](../../docs/course/exercises/assay.md#01-data-generation).
 #
@@ -569,6 +569,8 @@ check_function(
         "Capital letters do not count.": [["good", "food"], ["Good", "hot", "food"]],
         "An exchanged word is not there at all.": [["bad", "food"], ["good", "food"]],
         "A longer text is in no shorter one.": [["a", "b", "c"], ["a", "b"]],
+        "A word may occur twice.": [["a", "a"], ["a", "b", "a"]],
+        "They do not count in the shorter text, either.": [["Good"], ["good", "food"]],
     },
 )
 

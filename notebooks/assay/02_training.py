@@ -22,18 +22,18 @@
 #
 # At run size `cpu`, with five training runs of each model; the cells below show `small`.
 #
-# - **A model may look for only one of its two classes.** Our model *gender* decides whether a text is about a woman or
+# - **A text without any word can look like one of the two classes.** Our model *gender* decides whether a text is about a woman or
 #   a man. In all five training runs it scores a blank text more like a text about a man.
 #   [See the table](../../outputs/reference/assay/cpu/02_training/padding.csv)
 # - **Two training runs of one model agree on the effects of swapped words, and less on those of edits.** The rank
 #   correlations of the effects are
-#   .89<!-- assay/cpu/02_training/two_trainings[truth=swap].rank_correlation --> and .60<!-- assay/cpu/02_training/two_trainings[truth=edit].rank_correlation -->. [See the figure](../../outputs/reference/assay/cpu/02_training/two_trainings.png)
+#   .83<!-- assay/cpu/02_training/two_trainings[truth=swap].rank_correlation --> and .60<!-- assay/cpu/02_training/two_trainings[truth=edit].rank_correlation -->. [See the figure](../../outputs/reference/assay/cpu/02_training/two_trainings.png)
 # - **Not every model learns every planted rule.** A network with one attention layer ignores the order of words, and
 #   learns two of the four rules. [See the table](../../outputs/reference/assay/cpu/02_training/rules.csv)
 #
 # ## You will see
 #
-# - six small models, each trained twice from different random starts;
+# - seven small models, each trained twice from different random starts;
 # - which planted rules each model follows, and for which sentences the predicted verb depends on the right noun;
 # - how a model scores a text in which every word is blank;
 # - whether two training runs of one model use the same words.
@@ -157,7 +157,7 @@ plt.show()
 # | number | is the next verb singular or plural? | cue |
 #
 # Each model is trained twice, each time with a different random start and a different order of the texts. Each of the
-# two is a *run* of the model. A tenth of the texts is set aside to measure the accuracy.
+# two is a *run* of the model. A tenth of the texts is set aside: it chooses the best pass, and measures the accuracy.
 
 # %%
 show_source(models.train)
@@ -187,14 +187,14 @@ columns = {"model": "model"} | {i: f"run {i + 1}" for i in range(n_seeds)}
 show_table(wide.reset_index().replace(MODEL_NAMES), columns)
 
 # %% [markdown] tags=["slide"]
-# Half is chance, and every model is well above it. (*Pronoun* cannot be right everywhere: in some of its sentences *he* or *she* was
+# Half is chance. All models but *reviews*, measured on some twenty texts, are well above it. (*Pronoun* cannot be right everywhere: in some of its sentences *he* or *she* was
 # drawn.) We could explain even a model near chance: an explanation is about
 # what a model does, whether or not its predictions are correct. For planted words this is not enough. They are the
 # right answer only if the model uses them.
 #
 # ## 3 · Which planted rules does a model use?
 #
-# We say that a model has learnt a rule if it gives the right label to at least nine of ten new texts. We leave out the
+# We say that a model has learnt a rule if it gives the right label to at least nine of ten test texts. We leave out the
 # other rules for this model.
 
 # %%
@@ -227,9 +227,9 @@ show_table(shown, {"model": "model", "training": "run"} | dict(zip(names, names)
 # ![The words 'the author that the taxi drivers like', then an empty place for is or are. An arrow leads from the place to the cue, author, with which the verb agrees. A dashed arrow leads to the attractor, drivers, which would ask for are.](../../docs/schematics/cue_and_attractor.svg)
 #
 # **Cue.** Say that a beginning has log-odds of 1.0 for a singular verb. With the *cue* in the plural they are -2.0.
-# With the *attractor* in the plural they are still .5. Then the verb depends on the cue, and the cue is *verified*. The
-# cue is not verified if exchanging the attractor changes the sign, or changes the log-odds at least as much as
-# exchanging the cue. It may still be *plausible*: people would point at it, but the model does not depend on it.
+# With the *attractor* in its other number they are still .5. Then the verb depends on the cue, and the cue is *verified*. The
+# cue is not verified if exchanging it keeps the sign, or if exchanging the attractor changes the sign or moves the log-odds as
+# far. It may still be *plausible*: people would point at it, but the model does not depend on it.
 #
 # ![Four mixtures of two forms: They love their cat 0.1; She loves their cat 0.6; They love her cat 0.5; She loves her cat 0.9. Two ways lead from the first to the last: She loves first, or her first. The mean of each player's contributions is its Shapley value: She loves 0.45, her 0.35.](../../docs/schematics/shapley.svg)
 #
@@ -295,9 +295,9 @@ show_table(padding, columns | {"position": "where padding stands"})
 
 # %% [markdown] tags=["slide"]
 # A text about men keeps its score when we blank it: its position is about 1. A blanked text about women gets the score
-# of a text about men: its position is about 0. So this model predicts *men* for every text without words about women.
+# of a text about men: its position is about 0. So this model predicts *men* for a text without any words.
 #
-# That matters for explainers. An explainer that compares a text about men with padding sees no difference, so it has
+# That may matter for explainers. An explainer that compares a text about men with padding sees no difference, so it has
 # nothing to explain. Swapping the words does change the score.
 #
 # ## 5 · Do two runs of a model use the same words?
@@ -471,6 +471,7 @@ check_function(
             4.0,
         ],
         "A line may begin below zero.": [-1.0, 2.0, -0.5],
+        "What counts is how far the answer moves.": [1.0, -0.5, 1.5],
     },
 )
 

@@ -44,10 +44,11 @@
 #
 # | in | out (in this stage's folder) | holds |
 # |---|---|---|
-# | `truths.parquet`, `models/` (02) | `explanations.parquet` | a number for each word, by explainer, model, run and text |
+# | `truths`, `second_models` (`.parquet`), `models/` (02) | `explanations.parquet` | a number for each word, by explainer, model, run and text |
 # | `train.parquet` (01) | `redrawn.parquet` | the same for a model with random weights |
 # | | `budgets.parquet` | the same with few and with many forward passes |
-# | | `refused`, `copies`, `cost`, `agreement` (`.csv`), two figures | summaries |
+# | | `second_models.parquet` | the explanations of the LSTM |
+# | | `refused`, `copies`, `cost`, `agreement`, `one_review` (`.csv`), two figures | summaries |
 #
 # Every explainer is described in the [glossary](../../docs/glossary.md).
 
@@ -76,7 +77,7 @@ from lib.studies.assay.stage_figures import plot_likeness
 # ## Settings
 #
 # You can change the explainers and their settings in `explainers`, and add a function of your own as `module:function`.
-# All explainers explain the log-odds of the item's class.
+# All explainers but Attention rollout explain the log-odds of the item's class.
 
 # %% tags=["parameters"]
 scale = "small"  # which settings: small, cpu or hub; names the output folder
@@ -132,7 +133,7 @@ print(f"{len(asked)} texts of {n_models} models, {len(names)} asked about each")
 # - **edit.** Remove *and cold* from *good and cold food*. The score rises from 1 to 2.5, so the effect of the removed words
 #   is -1.5. The explanation's sum for them is -1.5.
 # - **noun.** Exchange *good* for other adjectives. On average the score falls by 2 minus the mean value of these
-#   adjectives. The same mean is subtracted for every adjective, so the explanation puts the adjectives in the right
+#   adjectives. If the same mean is subtracted for every adjective, the explanation puts the adjectives in the right
 #   order.
 # - **deletion.** Delete the words from the largest number to the smallest. No other order makes the score fall faster.
 #
@@ -175,7 +176,7 @@ show_source(who.nearest)
 # | Rare words | words that are rare in the training texts |
 # | Word counts, Log count ratio | words that occur more often with the item's class in the training texts |
 #
-# The last two know the most: they use the data that the model was trained on.
+# The last two know the most: of the texts that the model was trained on, they also use the classes.
 #
 # ## 3 · The full run
 #
@@ -220,7 +221,7 @@ print(f"{len(copied)} explainers are copies of another")
 # In this run no explainer is a copy of another.
 #
 # How many *forward passes* does each explainer need for one text? In a forward pass the model computes its score once. We
-# count how often the last layer is run for one text of eleven words. The model reads it as fourteen *pieces*, for it cuts
+# count the texts that the last layer reads for one text of eleven words. The model reads it as fourteen *pieces*, for it cuts
 # rare words such as *bridegroom*. Occlusion leaves out one piece at a time, and runs the whole text once.
 
 # %%
@@ -238,9 +239,9 @@ show_table(stage.table("cost", price), heads | {"explained": "texts explained"})
 #
 # ## 4 · One review, five explanations
 #
-# The underlined words were removed by the edit. By how much did they change the score, according to each explanation? Sum
+# The underlined words are those of the edit: the other text of the pair lacks them. By how much do they change the score, according to each explanation? Sum
 # the numbers below them. The table below the figure has these
-# sums, and by how much the words really changed the model's score.
+# sums, and by how much the words really change the model's score.
 
 # %% tags=["nbval-ignore-output", "slide"]
 one = truths[(truths["truth"] == "edit") & (truths["training"] == 0)].iloc[0]
@@ -253,12 +254,12 @@ picture = pd.DataFrame(
     {
         "words": [list(one.sentence)] * len(mine),
         "scores": list(mine["scores"]),
-        "marks": [["removed" if m else "" for m in one.mark]] * len(mine),
+        "marks": [["edit" if m else "" for m in one.mark]] * len(mine),
         "label": list(mine.index),
     }
 )
 title = f"{len(mine)} answers to one review: rollout and Even are never negative"
-legend = {"removed": "removed in the edit"}
+legend = {"edit": "words of the edit"}
 figure, plotted = plot_words(picture, legend, "speaks for the class", title, digits=3)
 stage.figure("one_review", figure)
 plt.show()
@@ -266,10 +267,10 @@ _ = stage.table("one_review", plotted[["label", "word", "score", "mark"]])
 
 sums = [np.dot(scores, one.mark) for scores in mine["scores"]] + [one.change]
 sums = pd.DataFrame({"who": [*mine.index, "the model itself"], "sum": sums})
-show_table(sums, {"who": "according to", "sum": "change by the removed words"})
+show_table(sums, {"who": "according to", "sum": "change by the words of the edit"})
 
 # %% [markdown] tags=["slide"]
-# The removed words lowered the model's score. Integrated Gradients and LIME have the sign right, but less than half of the
+# These words lowered the model's score. Integrated Gradients and LIME have the sign right, but less than half of the
 # size. The other three are not in log-odds, so their size means nothing here.
 #
 # *Attention rollout* and *Even* never give negative scores, so they cannot show that words lowered the model's score.
@@ -481,7 +482,8 @@ check_function(
     lambda words: np.linspace(1 / len(words), 1, len(words)),
     {
         "Four words have the steps of a quarter.": [["a", "b", "c", "d"]],
-        "A text of one word has its last word first.": [["a"]],
+        "In a text of one word, this word gets 1.": [["a"]],
+        "Two words have the steps of a half.": [["a", "b"]],
     },
 )
 

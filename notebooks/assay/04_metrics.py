@@ -26,7 +26,7 @@
 # ([tables](../../outputs/reference/assay/cpu/04_metrics.md)); the cells below show `small`.
 #
 # - **Counting words in the training texts is a strong rule.** Under *altered words* it has
-#   .87<!-- assay/cpu/04_metrics/floors[explainer=Word counts].mask -->, and two explainers clearly more.
+#   .99<!-- assay/cpu/04_metrics/floors[explainer=Word counts].mask -->, and no explainer more.
 # - **Three truths can be satisfied without the model.** An explanation that only marks the right words has 1 under
 #   *altered words*, *planted* and *cue*, and 0 or less under *swap* and *noun*.
 # - **Under most truths another rule is stronger than the floor that we chose beforehand.** Compared with

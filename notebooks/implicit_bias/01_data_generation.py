@@ -23,10 +23,10 @@
 #
 # - **Sentences that leave the gender to one pronoun are rare.** Of 70,924<!-- implicit_bias/cpu/04_metrics/claims[id=n_original].ours --> captions
 #   774<!-- implicit_bias/cpu/04_metrics/claims[id=n_filtered].ours --> pass the filter ([figure](../../outputs/reference/implicit_bias/cpu/01_data_generation/steps.png)).
-# - **Almost all that pass are right.** We gave captions to two readers who did not know the filter's answer. Of the captions that pass, the first reader judged
+# - **Almost all that pass are right.** We gave captions to two readers who did not know the filter's answer. Of fifty that pass, the first reader judged
 #   96 %<!-- implicit_bias/small/01_data_generation/relabelled[reading=first].precision --> right. How many the filter misses is less certain
 #   ([table](../../outputs/reference/implicit_bias/small/01_data_generation/relabelled.csv)).
-# - **The third step matters most.** It asks to whom the pronoun refers. Without it
+# - **The third step is the strictest.** It asks to whom the pronoun refers. Without it
 #   8,375<!-- implicit_bias/cpu/01_data_generation/options[option=without step 3].sentences --> captions would be left
 #   ([table](../../outputs/reference/implicit_bias/cpu/01_data_generation/options.csv)).
 #
@@ -77,7 +77,7 @@ from lib.studies.implicit_bias.naming import in_words
 # ## Settings
 #
 # `sentence_file` may name any CSV or TSV file, such as `train.csv` of SWAG, the paper's data set. The settings from `resolver` to `any_subject` shape the filter's third step, of
-# which the paper leaves parts open. Section 3 explains the terms in their comments.
+# which the paper leaves parts open. Section 3 explains the terms; `plain` knows fewer rules.
 
 # %% tags=["parameters"]
 scale = "small"  # which settings: small, cpu or paper; names the output folder
@@ -252,13 +252,13 @@ in_words(
 # - A subject pronoun refers to the subject of another clause: *the nurse smiles when she leaves*.
 # - An object pronoun does not refer to the subject of its own verb: in *the nurse says that the dog follows her* it is not the dog. After a preposition of place it may: *the rider looks behind him*.
 #
-# Only a noun for one person can be an antecedent: a word of our list, or a word with the ending of an agent, as in *skater*.
+# The rules find words for one person: names, *someone*, words of our list or of the lexicon, and words with an agent's ending, as in *skater*.
 
 # %%
 show_source(coreference.is_person)
 
 # %% [markdown]
-# The next function is the whole third step. The points that the paper leaves open are arguments of the function: which antecedents do not count, whether names count, and how many
+# The next function is the whole third step. What one could set otherwise is an argument of the function: which antecedents do not count, whether names count, and how many
 # expressions the cluster may have.
 
 
@@ -305,7 +305,7 @@ in_words(
 # %% [markdown]
 # ## 4 · What is left
 #
-# The last step masks the pronoun. Two sentences that differ only in their pronoun become one.
+# The last step masks the pronoun. Two that differ only in their pronoun count once.
 
 # %%
 passed = one[one["reason"] == "passes"].reset_index(drop=True)
@@ -369,7 +369,7 @@ in_words(clusters, {"antecedent": "antecedent", "sentences": "sentences"}, rows=
 #
 # ### Against gold coreference
 # GUM is a corpus with annotated coreference. We took its sentences with exactly one gendered pronoun. *Found* tells how well the rules see whether there is an antecedent. *Right* tells how
-# well they also name the correct noun. Both are F1 scores. We compute them on the parse that comes with GUM (`gold`), and on that of a small spaCy pipeline (`en_ud_sm`).
+# well they also name the correct noun. 1 is perfect (F1). We compute them on the parse that comes with GUM (`gold`), and on that of a small spaCy pipeline (`en_ud_sm`).
 
 # %% tags=["slide"]
 measured = stage.table("resolvers", files.read_table(own / "resolver_scores.csv"))
@@ -479,7 +479,7 @@ in_words(
 )
 
 # %% [markdown]
-# The two shares are close, but they answer different questions. The paper's four readers asked whether a sentence is "truly biased". Our reader asked only whether the pronoun refers to the
+# The two shares are close, but they answer different questions. The paper's four readers asked whether a sentence is "truly gender-biased". Our reader asked only whether the pronoun refers to the
 # noun that the filter found, and whether nothing else tells the gender.
 #
 # The filter has changed since. So we drew 100 new captions: 50 that pass, and 50 that fail at the third step. Two readers labelled them in random order. They saw neither the filter's
@@ -491,7 +491,8 @@ same = stage.table("agreement_captions", relabelling.agreement(readings))
 print(
     f"{100 * same['same_label'].item():.0f} % of the captions get one label from both"
 )
-judged = stage.table("relabelled", relabelling.judge_filter(readings))
+judged = relabelling.judge_filter(readings)
+_ = stage.table("relabelled", judged)
 shares = ["precision", "precision_low", "recall", "recall_low"]
 in_words(
     judged.assign(**{name: judged[name].map("{:.2f}".format) for name in shares}),
@@ -507,7 +508,7 @@ in_words(
 )
 
 # %% [markdown] tags=["slide"]
-# The precision is high. The recall looks perfect, but its interval starts far lower: each of the 50 rejected captions stands for about 150 others, so one miss would weigh heavily.
+# Few errors pass (precision). None was missed (recall), but its interval starts far lower: each of the 50 rejected captions stands for about 150 others, so one miss would weigh heavily.
 # Captions that fail at the first two steps were not read at all.
 #
 # ## 6 · What if the paper meant something else?
@@ -562,7 +563,7 @@ in_words(
 )
 
 # %% [markdown] tags=["slide"]
-# Step 3 costs the most sentences, and the paper calls it optional. The other points change the number of sentences far less.
+# Step 3 changes the number most, and the paper calls it optional. The other points change the number of sentences far less.
 #
 # On one point the paper contradicts itself. It excludes *someone*, yet its own example has *Someone* as the subject:
 
@@ -650,9 +651,9 @@ print(f"{len(passed)} sentences, {len(text)} sentences of text")
 #
 # ## Try it
 #
-# - Set `sentence_file` to a file of your own. Which antecedents are the most frequent?
+# - Set `sentence_file` and `spacy_pipeline` for your own file. Which antecedents are the most frequent?
 # - Set `keep_names = True`. Which sentences come in, and do their names reveal the gender?
-# - Run a neural resolver on `candidates.jsonl` and read it in with `resolver = "file"`.
+# - Run a neural resolver on `candidates.jsonl`; read it in with `resolver = "file"` and `clusters_file`.
 #
 # Exercises with checks: [page](../../docs/course/exercises/implicit_bias.md#01-data-generation).
 
@@ -736,6 +737,7 @@ check_function(
     {
         "Positions are counted from 0.": ["The nurse lost her hat".split()],
         "A sentence can begin with one.": ["She sees him".split()],
+        "All eight count.": ["He himself says his is hers herself".split()],
         "*they* shows no gender.": ["They see the others".split()],
         "Only whole words count.": ["Theo hears a hissing".split()],
     },

@@ -15,7 +15,7 @@
 #
 # [Start here](../00_start_here.ipynb) · before: [01_data_generation](01_data_generation.ipynb) · next: [03_attribution](03_attribution.ipynb) · words: [glossary](../../docs/glossary.md)
 #
-# The paper measures the bias of three published models. It ends with a question: would its sentences help to *reduce* that bias? To find out, we train masked language models, the *base
+# The paper reports the bias of two published models. It ends with a question: would its sentences help to *reduce* that bias? To find out, we train masked language models, the *base
 # models*. Then we fine-tune each of them on the sentences, with and without swapped pronouns.
 
 # %% [markdown] tags=["slide"]
@@ -24,7 +24,7 @@
 # - **Our models mostly give a duchess the right pronoun.** 4<!-- count implicit_bias/cpu/02_training/gate[model=base, passes=True] --> of
 #   8<!-- count implicit_bias/cpu/02_training/gate[model=base] --> base models put the right pronoun first in at least 90 % of sentences where the noun decides.
 #   The others get more than eight of ten right ([table](../../outputs/reference/implicit_bias/cpu/02_training/gate.csv)).
-# - **They learn it from made-up sentences.** Without those, a model is right in
+# - **Made-up sentences teach part of it.** Without those, a model is right in
 #   68 %<!-- implicit_bias/cpu/02_training/gate[model=without frames].right_first --> of the cases. Guessing would give half.
 # - **Fine-tuning does not make the models worse at filling masks.** Their perplexity (lower is better) falls from
 #   160<!-- implicit_bias/cpu/04_metrics/price[model=base].perplexity --> to 152<!-- implicit_bias/cpu/04_metrics/price[model=augmented].perplexity --> with swapped pronouns. It also falls without
@@ -36,7 +36,7 @@
 # ## You will see
 #
 # - a small encoder that learns to fill gaps;
-# - a test that it must pass before we measure any bias;
+# - a test that tells whether its bias score means anything;
 # - three ways to fine-tune it, of which two are controls, and what each costs.
 #
 # **You can then** compute a perplexity, swap pronouns, and say what a gate and a placebo are for. **You need**
@@ -219,11 +219,11 @@ in_words(
 )
 
 # %% [markdown] tags=["slide"]
-# A model that falls short is reported and kept. At scale `small` training is short, and no model gets there.
+# A model that falls short is reported and kept. No model gets there, here or at scale `cpu`.
 #
 # ## 3 · The gate
 #
-# If a model does not connect *duchess* with *she*, an even score for *nurse* means nothing: the model is ignorant, not fair. So before we measure any bias, a model must pass a test, the *gate*.
+# If a model does not connect *duchess* with *she*, an even score for *nurse* means nothing: the model is ignorant, not fair. So every model takes a test, the *gate*, and we say who fails.
 # It has to put the right gender first in most unambiguous sentences. And its perplexity must be lower than that of a *unigram* model, which knows only how frequent each word is. The text of
 # stage 1 does not contain the nouns of the gate.
 
@@ -391,7 +391,7 @@ in_words(
 )
 
 # %% [markdown]
-# Now every arm starts from every base model. The masks and the order of the sentences are the same in all arms.
+# Now every arm starts from every base model. Augmented and placebo share masks and order; the even placebo reads other copies.
 
 # %%
 started = [trainings.arm(*place, choice) for place in trainings.arms()]
@@ -531,7 +531,7 @@ check_number(
 # The arm *augmented* reads every sentence with its pronoun swapped as well. Write the swap for a list of words with one pronoun.
 #
 # - *He* and *she* are exchanged, and so are *himself* and *herself*.
-# - *His* and *him* become *her*.
+# - *Him* and possessive *his*: *her*.
 # - *Her* becomes *his* where `before_noun` is true, and *him* elsewhere.
 # - A capital letter stays.
 
@@ -575,6 +575,8 @@ check_function(
             True,
         ],
         "As an object *her* becomes *him*.": ["the dog sees her".split(), False],
+        "*His* becomes *her*.": ["the nurse takes his coat".split(), True],
+        "*Herself* becomes *himself*.": ["she sees herself".split(), False],
         "A capital letter stays.": ["He sings".split(), False],
         "Other words stay.": ["the heron hears him".split(), False],
     },
@@ -583,7 +585,7 @@ check_function(
 # %% [markdown] tags=["exercise"]
 # ### 3 · Explain
 #
-# `gate` comes from the run at scale `cpu`. A model passes if it gets enough unambiguous sentences right, such as *the duchess takes [MASK] coat*. Why is the bias of a model that does not pass not reported?
+# `gate` comes from the run at scale `cpu`. A model passes if it gets enough unambiguous sentences right, such as *the duchess takes [MASK] coat*. Why does the bias of a model that fails tell little?
 #
 # - `"a"` Its bias is too large.
 # - `"b"` A model that does not know that a duchess is *she* gives even scores because it knows nothing, not because it is fair.

@@ -24,7 +24,7 @@
 # - **The noun matters, but it does not decide alone.** By Integrated Gradients, the noun that the pronoun refers to gets
 #   .18<!-- implicit_bias/cpu/03_attribution/by_role[method=Integrated Gradients].share --> of the attribution. If all words counted the same, it would get
 #   .07<!-- implicit_bias/cpu/03_attribution/by_role[method=Integrated Gradients].even --> ([table](../../outputs/reference/implicit_bias/cpu/03_attribution/by_role.csv)).
-# - **Some words push towards *he*, others towards *she*.** Of the words in at least five sentences, *player*, *kid* and *athlete* lead on the male side, and *hair* on the female one. Each of these
+# - **Some words push towards *he*, others towards *she*.** Of the words in at least five sentences, *kid*, *athlete* and *player* lead on the male side, and *hair* on the female one. Each of these
 #   four occurs in fewer than ten sentences, so other texts may give other words ([figure](../../outputs/reference/implicit_bias/cpu/05_figures/drivers.png)).
 # - **Two of our three methods agree somewhat, the third hardly.** Integrated Gradients and Occlusion have a rank correlation of
 #   .47<!-- implicit_bias/cpu/03_attribution/controls[left=Integrated Gradients, right=Occlusion].agreement -->
@@ -37,7 +37,7 @@
 #
 # - how the probabilities at the mask become a bias score;
 # - an explanation of the choice between *he* and *she*, with the words coloured;
-# - a check that the explanation adds up, and one that methods agree beyond chance.
+# - a check that the explanation adds up, and one whether methods agree beyond chance.
 #
 # **You can then** compute a bias score from a model's words, and compare an attribution with an even share.
 # **You need** [stage 2](02_training.ipynb). **Time:** 15 minutes to read, half a minute to run, [15 minutes for the exercises](../../docs/course/exercises/implicit_bias.md#03-attribution).
@@ -301,7 +301,7 @@ in_words(
 # %% [markdown]
 # For Integrated Gradients, yes: no gap exceeds two percent. The other two methods make no such promise, so they have no row.
 #
-# How much of the attribution falls on the noun that the pronoun refers to? We give each word its share of the absolute scores. The mask is left out, because it stays the same on the whole path.
+# How much of the attribution falls on the noun that the pronoun refers to? We give each word its share of the absolute scores. The mask gets no row; Input x Gradient gives it some of the total.
 
 
 # %%
@@ -386,7 +386,7 @@ in_words(ends, {"word": "word", "mean": "mean score", "sentences": "sentences"})
 # %% [markdown] tags=["slide"]
 # ## 6 · Do the methods agree?
 #
-# For every pair of methods we take the rank correlation within each sentence, and average it over the sentences. The last column is a floor: what a shuffled copy of the first method reaches.
+# For every pair of methods we take the rank correlation within each sentence, mask included, and average it. The last column is a floor: what a shuffled copy of the first method reaches.
 
 
 # %% tags=["nbval-ignore-output", "slide"]
@@ -427,7 +427,7 @@ in_words(
 #
 # - `input`: the mean of its token embeddings.
 # - `encoder`: the mean over its tokens in the encoder's last layer.
-# - `template`: we put the text into a sentence such as "This is ..." and take the mean over all tokens of that sentence, as for `encoder`. Then we average over three such sentences.
+# - `template`: we put a word into "This is ...", a phrase into "The person ...", and take the mean over all tokens, as for `encoder`. Then we average over three such sentences.
 #
 # Each sentence gets one vector of the kind `encoder`, computed without its pronoun.
 
@@ -456,8 +456,8 @@ print(f"{len(asked_phrases)} phrases")
 # ## Try it
 #
 # - Set `methods` to another list (LIME, Gradient SHAP). Which words stay?
-# - Explain a sentence of your own with two nouns for persons. Which of them decides?
-# - Set `k = 3`. In how many sentences is one gender no longer among the likeliest words? Stage 4 counts them.
+# - Find a sentence with two nouns for persons. Which of them decides?
+# - Set `k = 3` in stage 4. In how many sentences is one gender no longer among the likeliest words?
 #
 # Exercises with checks: [page](../../docs/course/exercises/implicit_bias.md#03-attribution).
 
@@ -548,8 +548,10 @@ check_function(
     expected,
     {
         "Two words, one of each gender.": [{"he": 0.3, "she": 0.1}],
-        "The best word counts, not the sum.": [{"he": 0.2, "his": 0.2, "her": 0.1}],
+        "The best word counts, not the sum.": [{"he": 0.1, "his": 0.3, "her": 0.1}],
+        "*Him* and *hers* are words of a gender.": [{"him": 0.3, "hers": 0.2}],
         "A gender may be missing.": [{"she": 0.2, "it": 0.5}],
+        "So may the other one.": [{"he": 0.3}],
         "Both may be missing.": [{"it": 0.9}],
     },
 )

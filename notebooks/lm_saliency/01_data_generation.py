@@ -17,8 +17,8 @@
 #
 # A language model reads *the keys to the cabinet* and predicts *are*. Which words should an explanation name? Ding
 # and Koehn (NAACL 2021) answer with grammar. The verb agrees with *keys*, the *cue*. *Cabinet* has the wrong number; it
-# is an *attractor*. We call such a beginning of a sentence a *line*. An explanation *passes* a line if it scores a cue
-# above every attractor.
+# is an *attractor*. We call such a beginning of a sentence a *line*. An explanation of the right verb *passes* if a cue outscores
+# every attractor.
 #
 # ## What we found
 #
@@ -31,7 +31,7 @@
 #   62 %<!-- lm_saliency/cpu/04_metrics/floors[dataset=EWT, scheme=Transformer].nearest --> for the Transformer's own
 #   answers (stage 4).
 #   [See the table](../../outputs/reference/lm_saliency/cpu/01_data_generation/statistics.csv).
-# - **Real sentences with a misleading noun are rare.** EWT has
+# - **Real lines that can be used are rare.** EWT has
 #   14,583<!-- lm_saliency/cpu/01_data_generation/funnel[filter=candidates].left --> candidate verbs. The filters of section 3 keep
 #   431<!-- lm_saliency/cpu/01_data_generation/funnel[filter=attractor within ten words].left -->.
 #   [See the filters](../../outputs/reference/lm_saliency/cpu/01_data_generation/funnel.csv).
@@ -53,7 +53,7 @@
 # |---|---|
 # | word lists and frames of ours, the words of Syneval | `sets.parquet`: the lines of each set, with marked nouns; `whole.parquet`: uncut |
 # | or, at `cpu`, published sets, treebanks and corpora | `sets/<name>/all.*.txt`: the same in the format of the authors' code (*tarsius*) |
-# | | `corpus/train.txt`, `corpus/valid.txt`, `number.parquet`, `gender.parquet`: what models and probes learn from |
+# | | `corpus/train.txt`, `corpus/valid.txt`, `number`, `number_matched`, `gender` (`.parquet`): what models and probes learn from |
 
 # %%
 import lib.same_numbers  # first: the same instructions on every processor
@@ -108,7 +108,7 @@ cue_rule = "gender"
 # | $y$ | the class of the predicted word: 0 singular or male, 1 plural or female | `tag` |
 # | $\mathcal{C}$, [cues](../../docs/glossary.md) | nouns of the class of the predicted word | `cues`, spans of positions |
 # | $\mathcal{A}$, [attractors](../../docs/glossary.md) | nouns of the other class | `attractors` |
-# | [template](../../docs/glossary.md) | lines that differ in their nouns alone | `pattern` |
+# | [template](../../docs/glossary.md) | lines that differ in slots alone | `pattern` |
 #
 # A *span* is a pair (first, last) of positions, counted from 0, both included.
 
@@ -138,8 +138,8 @@ print(len(" ".join(map(str, word_lists.values())).split()), "words of the gramma
 # **Stop and guess.** Which verb comes next, *is* or *are*? Which word decides, and which could mislead?
 #
 # The verb is *is*, because it agrees with *author*. So *author*, at position 1, is the cue, and the class is 0, singular.
-# *Drivers*, at position 5, has the other number and is the attractor. *Taxi* is not marked. The assert compares this
-# answer with our code's, and prints what stands before the verb. *Person first*: the first noun names a person.
+# *Drivers*, at position 5, has the other number and is the attractor. *Taxi* is not marked. The asserts compare this
+# answer with our code's. *Person first*: the first noun names a person.
 
 # %%
 rows = templates.syneval_rows(syneval)
@@ -155,7 +155,7 @@ print(f"the verb stands {SECTIONS[section]}; the cue is {number}")
 #
 # **Number: Syneval.** Marvin and Linzen (2018) wrote sentences from templates, patterns with slots for words. The paper
 # keeps twelve sections with a singular and a plural noun each, and cuts every sentence before its verb. Twelve patterns
-# and 53 words produce all lines.
+# and 52 words produce all lines.
 
 # %%
 show_source(templates.syneval_rows)
@@ -217,9 +217,9 @@ print(*gender_rows["prefix"].map(" ".join)[[0, len(gender_rows) - 1]], sep="\n")
 #
 # ## 3 · Number in real sentences: filters on trees
 #
-# Every present-tense verb is a candidate; so are *was* and *were*. The paper (appendix A.1) keeps it if
+# Every present-tense verb is a candidate; so are *was* and *were*. We keep it (paper: appendix A.1) if
 #
-# 1. its subject is a noun, and a noun of the other number stands before the verb;
+# 1. its subject is an agreeing noun (our addition), and an attractor stands before the verb;
 # 2. the verb does not directly follow its subject;
 # 3. at least one attractor stands after the subject, or at most ten words before it.
 #
@@ -298,7 +298,7 @@ show_table(stage.table("funnel", kept_by), {"filter": "filter", "left": "verbs l
 # If a mention lies inside another, its words belong to it alone. If two mentions overlap in part, the shared words
 # belong to neither. A line needs a cue and an attractor, and the nearest mention must not have the pronoun's gender.
 #
-# **Stop and guess.** *Ann met the boss of Mr. Lee. She saw Mr. Lee before her trip.* For the last *her*, which words are
+# **Stop and guess.** *Ann met the boss of Mr. Lee. She saw Mr. Lee before her trip.* For *her*, which words are
 # cues, which are attractors, and what is *boss*?
 
 # %%
@@ -358,7 +358,7 @@ for kind in grammar.KINDS:
 show_table(pd.DataFrame(shown), {0: "the verb stands", 1: "sentence", 2: "verb"})
 
 # %% [markdown]
-# The last two constructions occur only in the held-out set. One tenth of all pairs of noun and verb is kept from the models, too.
+# The last two constructions occur only in the held-out set. One tenth of all pairs of subject and main verb is kept from models, too.
 #
 # With the published data the text is natural: six files from four public sources. This is how one is converted.
 
@@ -377,7 +377,7 @@ show_table(
 )
 
 # %% [markdown]
-# A sentence that begins like a test line is left out. `wikitext` adds the paper's corpus, WikiText-103, by download
+# At `cpu`, sentences that begin like EWT's lines are left out. `wikitext` adds the paper's corpus, WikiText-103, by download
 # (we never fetched it). `books_words` adds public-domain books; no author is in both training and validation text.
 # `n_grammar` also writes sentences of the grammar, for models that read both; none begins like a line of Syneval.
 
@@ -555,8 +555,8 @@ print(f"held out: {share:.3f} of {len(pairs)} pairs of a person and a verb")
 # %% [markdown]
 # ## 7 · What the probes learn from
 #
-# A number [probe](../../docs/glossary.md) is trained on every verb of the corpus that shows a number, with the words
-# before it. A gender probe is trained on every pronoun in lower case, and so on none that begins a sentence. In a second
+# A number [probe](../../docs/glossary.md) learns from verbs of the corpus that show a number, with the words
+# before them. A gender probe learns from pronouns in lower case, hence from none that begins a sentence. In a second
 # set of number examples, *number, matched*, the nearest noun is no clue: in each class it is as often singular as plural.
 # Books have no tags, and are not used for probes.
 
@@ -618,13 +618,13 @@ for task, table in probes.items():
 #   with a strong prior for one gender is scored on it.
 # - **Gender from names and titles** is a crude rule, and two genders are a simplification of the data sets. The boss in
 #   *Mr. Lee 's boss* would be a man, because that mention begins with *Mr.* We keep the paper's rule as it is.
-# - **Templates repeat words.** The 6280 lines of Syneval use ten nouns per slot, so they are not independent.
+# - **Templates repeat words.** The 6280 lines of Syneval use few nouns per slot, so they are not independent.
 # - **The bundled corpus is easy.** Its nouns are regular. But our models read whole words and cannot use the plural *s*.
 #
 # ## Try it
 #
 # - Add a frame to `material/winobias.yaml` and count the templates again.
-# - Hold out another construction (`HELD_OUT_KINDS` in `lib/studies/lm_saliency/grammar.py`).
+# - Move another construction from `_SHARES` to `HELD_OUT_KINDS` (`lib/studies/lm_saliency/grammar.py`).
 # - The Penn Treebank (PTB) and CoNLL-2012 are licensed. If you have them in tarsius' format, put them into
 #   `tarsius/PTB` and `tarsius/CoNLL` of the data folder.
 #
@@ -715,6 +715,8 @@ check_function(
         "A tie fails.": [[0.5, 0.5], [1, -1]],
         "Signs are kept here.": [[-0.9, 0.1], [1, -1]],
         "One good cue is enough.": [[0.1, 0.8, 0.5], [1, 1, -1]],
+        "Every attractor counts.": [[0.5, 0.7, 0.1], [1, -1, -1]],
+        "The largest counts, not the sum.": [[0.4, 0.4, 0.5], [1, 1, -1]],
     },
 )
 
@@ -724,7 +726,7 @@ check_function(
 # `sets` is of scale `cpu`. The column *random scores* is the share of lines that such scores pass, *nearest noun* that of the rule *the noun nearest to the verb*. What does the row *Syneval* tell a designer of explanations?
 #
 # - `"a"` The nearest noun nearly always is a cue.
-# - `"b"` There the attractor usually stands at most one word before the verb, so whoever favours late words fails.
+# - `"b"` There at most one word usually separates attractor and verb, so whoever favours late words fails.
 # - `"c"` Random scores are better than any rule.
 
 # %% tags=["hole"]

@@ -27,14 +27,14 @@
 #   cases; on the untrained network, in
 #   77 %<!-- lm_saliency/cpu/02_training/controls[probe=Transformer, untrained, training=0].accuracy -->.
 #   [See the table](../../outputs/reference/lm_saliency/cpu/02_training/controls.csv).
-# - **In templates no model that read only text surely knows number.** The *direct preference* for *are* over *is*, without a probe, orders lines of Syneval with an AUC of
+# - **In templates no text-only model surely prefers the right verb.** The *direct preference* for *are* over *is*, without a probe, orders lines of Syneval with an AUC of
 #   .65<!-- lm_saliency/cpu/02_training/knowledge[dataset=Syneval, section=all, architecture=Transformer, size=full, score=preference].auc -->
 #   [.44<!-- lm_saliency/cpu/02_training/knowledge[dataset=Syneval, section=all, architecture=Transformer, size=full, score=preference].auc_low -->, .85<!-- lm_saliency/cpu/02_training/knowledge[dataset=Syneval, section=all, architecture=Transformer, size=full, score=preference].auc_high -->] for the Transformer (.5 is guessing). That of the [QRNN](../../docs/glossary.md), which follows the nearest noun, has
 #   .36<!-- lm_saliency/cpu/02_training/knowledge[dataset=Syneval, section=all, architecture=QRNN, size=full, score=preference].auc -->. A QRNN taught
 #   grammar has
 #   .99<!-- lm_saliency/cpu/02_training/knowledge[dataset=Syneval, section=all, architecture=QRNN+grammar, size=full, score=preference].auc -->.
 #   [See the table](../../outputs/reference/lm_saliency/cpu/02_training/knowledge.csv).
-# - **Training runs differ widely.** For the [LSTM](../../docs/glossary.md) its interval goes from
+# - **Training runs differ widely.** The AUC of the [LSTM](../../docs/glossary.md) has an interval from
 #   .27<!-- lm_saliency/cpu/02_training/knowledge[dataset=Syneval, section=all, architecture=LSTM, size=full, score=preference].auc_low --> to
 #   .62<!-- lm_saliency/cpu/02_training/knowledge[dataset=Syneval, section=all, architecture=LSTM, size=full, score=preference].auc_high -->.
 #
@@ -45,7 +45,7 @@
 #
 # - three [architectures](../../docs/glossary.md) (LSTM, QRNN, Transformer) in plain PyTorch, trained by one loop;
 # - which terms of a student's loss come from its teacher, and which from the text;
-# - two ways to measure what a model has learnt, each beside a control.
+# - two ways to measure what a model has learnt, one with controls.
 #
 # **You can then** compute the states of a QRNN, and tell a probe that has learnt its task from one that has not. **You
 # need** [stage 1](01_data_generation.ipynb), and what a language model is. **Time:** 20 minutes to read, 2 minutes to run,
@@ -53,7 +53,7 @@
 #
 # | in | out (in this stage's output folder) |
 # |---|---|
-# | `corpus/*.txt`, `number.parquet`, `gender.parquet` of stage 1 | `models/*.safetensors`: three models and three students, with their words |
+# | `corpus/*.txt`, `sets`, `number`, `number_matched`, `gender` (`.parquet`) of stage 1 | `models/*.safetensors`: three models and three students, with their words |
 # | `material/sweep.csv`: small Transformers of different depth, width and heads | `probes/*.safetensors`: a two-class layer for each model and task |
 # | | `answers.parquet`: what models and probes say of every line; `models.parquet`: checksums |
 # | | `perplexity`, `curves`, `probes`, `sweep`, `controls`, `knowledge`, `thresholds` (`.csv`), one figure |
@@ -111,7 +111,7 @@ lm_epochs = 2  # passes over the corpus
 lm_checks = 1  # perplexity checks per pass; if several, the best weights are kept
 lm_bar = 0  # a second pass follows if perplexity stays above it and falls (0: never)
 lm_share = 1.0  # share of the corpus that a full model reads
-student_epochs = 1  # the same for students
+student_epochs = 1  # passes of a student
 student_share = 0.3  # share of the corpus that a student reads
 sweep_share = 0.1  # share of the corpus that a model of the sweep reads (0: no sweep)
 sweep_tasks = ["number", "gender"]  # what the models of the sweep are probed for
@@ -179,7 +179,7 @@ show_source(layers.QRNNLayer)
 show_source(layers.WeightDropLSTM)
 
 # %% [markdown]
-# The LSTM sets a share of its recurrent weights to zero, once per sequence (weight drop, as in the AWD-LSTM; Merity et al. 2018).
+# The LSTM sets a share of its recurrent weights to zero, once per batch (weight drop, as in the AWD-LSTM; Merity et al. 2018).
 # The Transformer has a LayerNorm before attention and feed-forward layers, as in Baevski and Auli (2019). All three are
 # causal: a later word must not change the states before it. The assert changes the last word of a line, and compares.
 
@@ -294,7 +294,7 @@ stage.figure("training", figures.plot_training(of_first, first, title))
 
 # %% [markdown] tags=["slide"]
 # *Reading it.* The Transformer's probe reaches a high accuracy for number. The probes of
-# QRNN and LSTM are above the floor, but lower. No probe has learnt gender, which has fewer examples. The table
+# QRNN and LSTM are above the floor, but lower. No probe has learnt gender. The table
 # shows the full models ([probes.csv](../../outputs/reference/lm_saliency/small/02_training/probes.csv) has the students):
 
 # %% tags=["nbval-ignore-output"]
@@ -437,7 +437,7 @@ show_table(of_sets.reset_index(), human)
 # one half. (A probe has learnt its *task* by the validation examples of section 4.) The Transformer has learnt the
 # held-out number sentences. On Syneval its interval begins just below one half (it rounds to one half). The QRNN's probe is far *below* it there:
 # its scores follow a wrong noun, mostly the one nearest to the verb. They rarely change its answer, since stage 4 finds
-# nearly all answers *singular*. The *matched* probes, trained without that clue, are above one half there (at `cpu` only the Transformer's is).
+# nearly all answers *singular*. The *matched* probes, without that clue, are above one half there (of these three, at `cpu` only the Transformer's).
 #
 # ## What could be wrong
 #
@@ -454,7 +454,7 @@ show_table(of_sets.reset_index(), human)
 #
 # ## Try it
 #
-# - Set `lm_epochs = 6`, or `n_sentences = 30000` in stage 1, and watch which probe learns number first.
+# - Set `lm_epochs = 6`, or `n_sentences = 30000` in stage 1, and watch whether a probe learns gender.
 # - Give the student other layers: does the last layer matter more than the first?
 # - Set `cutoffs = [500]`: words below this rank in frequency get shorter vectors. Compare perplexity and parameters.
 #
@@ -550,11 +550,11 @@ check_function(
 # %% [markdown] tags=["exercise"]
 # ### 3 · Explain
 #
-# `probes` is of scale `cpu`: the accuracy of each probe with its interval, beside the share of the larger class. (The table leaves the *matched* probes out.) Explanations of some of these probes must be left out when we compare methods. Which ones?
+# `probes` is of scale `cpu`: the accuracy of each probe with its interval, beside the share of the larger class. (The table leaves the *matched* probes out.) Some of these probes, of one training, have not learnt their task. Which ones?
 #
 # - `"a"` Those of the LSTM, which is the oldest.
-# - `"b"` Those of probes whose interval reaches down to the share of the larger class: there is nothing to explain.
-# - `"c"` Those of probes below .8.
+# - `"b"` Those whose interval reaches down to the share of the larger class.
+# - `"c"` Those below .8.
 
 # %% tags=["hole"]
 not_ranked = ...  # "a", "b" or "c"

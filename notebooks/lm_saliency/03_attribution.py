@@ -27,15 +27,15 @@
 #   .001<!-- lm_saliency/cpu/03_attribution/completeness[path=standard, steps=100].gap -->, the variant by
 #   .196<!-- lm_saliency/cpu/03_attribution/completeness[path=released, steps=100].gap -->. More steps do not close the
 #   second gap. [See the table](../../outputs/reference/lm_saliency/cpu/03_attribution/completeness.csv).
-# - **SmoothGrad draws random numbers; with 30 samples they rarely matter.** A second draw changes the order of the cue
+# - **SmoothGrad draws random numbers, and in some lines they matter.** A second draw changes the order of the cue
 #   and the attractor in at most 12.5 %<!-- max lm_saliency/cpu/03_attribution/draws.changed --> of the lines.
-#   With 12 samples, at scale `small`, up to 17.5 %<!-- max lm_saliency/small/03_attribution/draws.changed -->.
+#   With 12 samples, other models (`small`): up to 17.5 %<!-- max lm_saliency/small/03_attribution/draws.changed -->.
 #   [See the table](../../outputs/reference/lm_saliency/cpu/03_attribution/draws.csv).
 # - **The plain gradient explains both answers of a probe at once.** Its scores for *singular* are those for *plural*
 #   times a negative factor. This is an identity and holds for every model (section 1).
 #   [See one line](../../outputs/reference/lm_saliency/cpu/03_attribution/identity.csv).
 #
-# Except where it says `small`, numbers are from scale `cpu`; these models read a fiftieth of its text. The page below
+# Except where it says `small`, numbers are from scale `cpu`; the plain models here read a fiftieth of its text. The page below
 # shows scale `small`.
 
 # %% [markdown] tags=["slide"]
@@ -83,7 +83,7 @@ from lib.studies.lm_saliency import probe_saliency as saliency
 # | name | method |
 # |---|---|
 # | V, SG, IG | plain gradient, SmoothGrad, Integrated Gradients, each times the input, as in the paper |
-# | V+VN, SG+VN | the size of the gradient (its *vector norm*) instead of gradient times input |
+# | V+VN, SG+VN | the mean absolute gradient (the paper: *vector norm*), without the input |
 # | IG released | IG as the authors' code computes it |
 # | SG norm | SG with the noise of the paper's text; SG itself has that of the authors' code |
 # | Contrastive, Erasure, LIME | for comparison, from the methods that all studies share |
@@ -156,7 +156,7 @@ print(", ".join(f"{name} {len(rows)}" for name, rows in sets.items()), "lines")
 # %% [markdown] tags=["slide"]
 # ## 1 · One line by hand: two classes, one gradient
 #
-# The paper explains the *log-probability* of a class. With two classes everything depends on the margin $d$:
+# The authors' code explains a class's *log-probability*. With two classes everything depends on the margin $d$:
 #
 # $$\log p(1) = -\log(1 + e^{-d}), \qquad \nabla \log p(1) = (1-p)\,\nabla d, \qquad \nabla \log p(0) = -p\,\nabla d .$$
 #
@@ -432,7 +432,7 @@ show_table(stage.table("chosen", table, 3), human)
 # %% [markdown]
 # A noun outside the vocabulary carries no number and no gender. The larger the last column, the less a set can test.
 #
-# We explain every line in every probe, with every method, for both classes. Stage 4 needs only a few numbers of each
+# We explain all drawn lines, for both classes; smaller models by three methods only. Stage 4 needs only a few numbers of each
 # explanation:
 #
 # - whether it passes its line, and whether it would if the model had given the other answer;
@@ -458,7 +458,7 @@ print(len(found["lines"]), "explanations,", len(found["pairs"]), "pairs")
 #
 # SmoothGrad adds random noise. We explain the same lines twice, with different noise, and correlate the scores. For
 # comparison, we correlate the scores of two equally long lines. A line is *changed* if the second
-# draw reverses the order of cue and attractor, and with it the verdict of stage 4.
+# draw reverses the order of cue and attractor in the scores for *plural*.
 
 # %%
 syneval = sets["Syneval"].iloc[::40]
@@ -513,7 +513,7 @@ show_table(stage.table("draws", draws), human)
 
 # %% [markdown] tags=["slide"]
 # *Reading it.* Two draws for one line correlate more strongly than two lines do. But different lines of one length
-# correlate strongly too: much of a score depends on the position, not on the word.
+# correlate strongly too: in most pairs five of the six words are the same.
 #
 # ## What could be wrong
 #
@@ -523,13 +523,13 @@ show_table(stage.table("draws", draws), human)
 # - **Few samples.** The paper takes 30 noisy copies and 100 steps; `small` takes fewer (sections 4 and 7).
 # - **Where the noise goes.** Models with shorter vectors for rare words (`cutoffs`) project them to one size. The authors' code
 #   adds noise before that projection, ours after it.
-# - **Models that have not learnt the task** are explained as well. Stage 4 leaves them out of rankings.
+# - **Models that have not learnt a set** are explained, too. Stage 4 leaves them out of its rankings.
 #
 # ## Try it
 #
 # - Set `n_samples = 60`: how many lines does another draw change then (section 7)?
-# - Explain another next word in section 5, or use another method: `explain_next_word(..., method="Occlusion")`.
-# - Replace the line of section 1 by one of yours, made of words that the model knows.
+# - Explain another next word in section 5, or, without `settings`, by `method="Occlusion"`.
+# - Replace the line of section 1, and section 3's two nouns, by words that the model knows.
 #
 # Exercises with checks: [page](../../docs/course/exercises/lm_saliency.md#03-attribution).
 
@@ -632,7 +632,7 @@ check_function(
 )
 
 # %% [markdown] tags=["exercise"]
-# ### 3 · Change a parameter, and explain
+# ### 3 · Read a table, and explain
 #
 # `gaps` says how far the scores of Integrated Gradients are from adding up, for two ways to compute them (*released* is that of the authors' code) and three numbers of steps. Which way closes the gap with more steps, and what does it mean that the other one does not?
 #

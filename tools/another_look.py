@@ -1,6 +1,6 @@
 """Would the verdicts of another look stand at a stricter level?
 
-    python tools/another_look.py lm_saliency --looks 3     # after tools/reference.py has added the run
+    python tools/another_look.py lm_saliency --looks 3     # after tools/reference.py has added it
 
 A run that adds trainings because claims were open looks at them again: at five per cent a look, two
 looks err in up to ten of a hundred, three in fifteen. So stage 04 is run once more at this share of

@@ -141,8 +141,8 @@ test = test.reset_index(drop=True)
 print(f"{len(train)} rows to learn from, {len(test)} to test on")
 
 # %% [markdown]
-# The three classes have equal size, so a guess is right one time in three. What share of the test rows does our
-# model get right, the best of forty passes over the training rows?
+# The three classes have equal size, so a guess is right one time in three. Of forty passes over the training rows we
+# keep the best. What share of the test rows does it get right?
 
 # %% tags=["nbval-ignore-output"]
 trainer = Trainer("all-MiniLM-L6-v2", "", pick_device("cpu"))

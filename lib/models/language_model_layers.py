@@ -42,7 +42,7 @@ def kept_for_gradients(lstm: nn.LSTM) -> Iterator[None]:
 
 
 class WeightDropLSTM(nn.Module):
-    """An LSTM layer whose recurrent weights are dropped once per sequence.
+    """An LSTM layer whose recurrent weights are dropped once per batch.
 
     DropConnect; Merity et al. 2018.
     """

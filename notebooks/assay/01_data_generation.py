@@ -94,7 +94,7 @@ n_threads = 1  # CPU threads
 texts_of = {}
 n_items = 6  # texts of each truth that are explained
 n_edits = 6  # the same for edits
-longest = 16  # words of an explained sentence, at most; a review may have twice as many
+longest = 16  # words of a sentence, before words are planted, at most; a review: twice as many
 n_reviews = {
     "train": 30,
     "dev": 30,
@@ -570,7 +570,7 @@ check_function(
         "An exchanged word is not there at all.": [["bad", "food"], ["good", "food"]],
         "A longer text is in no shorter one.": [["a", "b", "c"], ["a", "b"]],
         "A word may occur twice.": [["a", "a"], ["a", "b", "a"]],
-        "They do not count in the shorter text, either.": [["Good"], ["good", "food"]],
+        "Capitals do not count in the shorter text, either.": [["Good"], ["good", "food"]],
     },
 )
 

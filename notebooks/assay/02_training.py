@@ -472,6 +472,7 @@ check_function(
         ],
         "A line may begin below zero.": [-1.0, 2.0, -0.5],
         "What counts is how far the answer moves.": [1.0, -0.5, 1.5],
+        "As far is too far.": [1.0, -1.0, 3.0],
     },
 )
 

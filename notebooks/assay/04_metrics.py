@@ -229,7 +229,7 @@ cells = standing.with_leads(cells, over)
 _ = stage.table("over_rules", over)
 
 # %% [markdown]
-# Crosses mark scores that are not ranked. *Clearly* above a rule: on the same texts, with the whole interval.
+# Crosses mark scores that are not ranked. *Clearly* above a rule: the difference's interval (same texts) is above 0.
 
 # %% tags=["nbval-ignore-output", "slide"]
 _ = stage.table("cells", cells)

@@ -44,7 +44,8 @@
 #   [See the table](../../outputs/reference/assay/cpu/04_metrics/beyond.csv)
 # - **Saliency shows why one truth is not enough.** It has
 #   .95<!-- assay/cpu/04_metrics/cells[truth=mask, explainer=Saliency].raw --> under *altered words*, where
-#   .5 is chance, and -.34<!-- assay/cpu/04_metrics/cells[truth=edit, explainer=Saliency].raw --> under *edit*, where 0 is chance; both in an encoder.
+#   .5 is chance, and -.34<!-- assay/cpu/04_metrics/cells[truth=edit, explainer=Saliency].raw --> under *edit*, where equal
+#   scores have -.26<!-- assay/cpu/04_metrics/cells[truth=edit, explainer=Even].raw -->; both in an encoder.
 # - **No family of explainers is recommended.** Each of the seven is, under some truth, worse than another one by more
 #   than a tenth; for four of them this is clear.
 #   [See the comparisons](../../outputs/reference/assay/cpu/04_metrics/recommended.csv)

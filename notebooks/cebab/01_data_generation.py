@@ -587,7 +587,7 @@ in_words(
 )
 
 # %% [markdown]
-# How many is that, each pair once?
+# How many pairs, each counted once?
 
 # %%
 in_all = (

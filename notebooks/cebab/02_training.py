@@ -492,7 +492,7 @@ in_words(
 )
 
 # %% [markdown] tags=["slide"]
-# Both models are above the floors and far below the ceiling; their intervals nearly coincide. An explanation is compared with what *this* model does, right or wrong. But a weak model may react less, which favours *Zero*.
+# Both models are above the floors and far below the ceiling; their intervals nearly coincide. An explanation is compared with what *this* model does, right or wrong. But a weak model may react less, which favours the answer *nothing changes*.
 #
 # The next table counts the texts that each model has answered. Of dev these are originals and edits; only the originals were used to choose the epoch.
 

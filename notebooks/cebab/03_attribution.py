@@ -297,7 +297,7 @@ assert np.allclose(
 # The released code does not clear its gradients between classes, so on a CPU every class gets the same number. An effect sums to zero, and a vector of equal numbers is at a right angle to it. So the *cosine error*, 1 minus the cosine of this angle (stage 4), is exactly 1 on every pair.
 #
 # ### LEACE
-# INLP and LEACE (least-squares concept erasure) remove from the vector what linear classifiers find a concept by, and apply the last layer again (eq. 10). Ten times, INLP fits a classifier and removes the directions that it uses. LEACE (Belrose et al. 2023) has a closed form. Of all affine maps after which the vectors are
+# INLP and LEACE (least-squares concept erasure) remove from the vector what shows linear classifiers a concept, and apply the last layer again (eq. 10). Ten times, INLP fits a classifier and removes the directions that it uses. LEACE (Belrose et al. 2023) has a closed form. Of all affine maps after which the vectors are
 # uncorrelated with the concept, it changes the vectors least.
 #
 # In the example only the first coordinate depends on the concept, and LEACE sets it to zero.
@@ -650,10 +650,10 @@ named = same["explainer"].isin(
 in_words(same[named], {"explainer": "explainer", "same": "share of equal answers"})
 
 # %% [markdown] tags=["slide"]
-# *Zero* ignores the question by design. TCAV, ConceptSHAP, INLP, CausaLM and LEACE ignore the direction of the change. If a text does not mention the food, such a method cannot be right about both good and bad food.
+# *Zero* ignores the question. TCAV, ConceptSHAP, INLP, CausaLM and LEACE ignore the direction of the change. If a text doesn't mention food, such a method cannot be right about both good and bad food.
 #
-# **No** explainer may use the counterfactual text. We take fifty pairs, and replace by nonsense all that is
-# known about texts that the explainers do not see. Questions, and six explainers' answers, must stay.
+# **No** explainer may use the counterfactual text. For fifty pairs we replace by nonsense all that is
+# known about texts that explainers do not see. Questions and six explainers' answers must stay equal.
 
 
 # %%
@@ -714,7 +714,7 @@ for parts in [*within, *given.values()][:1]:
 #
 # ## Try it
 #
-# - Ask `Approx("top_k", k=1)` about `inside`, then `k=30`.
+# - Try `Approx("top_k", k=1).fit(inside[0], None, 0).effects(inside[1])`, then `k=30`.
 # - Write [an explainer of your own](README.md#an-explainer-of-your-own), and add it to `explainers`.
 # - Set `train_on` in stage 2 to `exclusive`. Which explainers benefit?
 #

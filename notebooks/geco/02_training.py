@@ -23,7 +23,7 @@
 # - **Training the head alone is not enough.** Where only the words about the subject change, *head only* is right in
 #   77.4 %<!-- geco/cpu/02_training/accuracy[dataset=D_S, scheme=C].accuracy --> and *head + embeddings* in 98.2 %<!-- geco/cpu/02_training/accuracy[dataset=D_S, scheme=CEf].accuracy -->.
 # - **Where only the words about the subject change, one attention layer trained from scratch stays below the rule**, at
-#   92.4 %<!-- geco/cpu/02_training/accuracy[dataset=D_S, scheme=OLA-CEA].accuracy -->. No claim of ours about this data set rests on it.
+#   92.4 %<!-- geco/cpu/02_training/accuracy[dataset=D_S, scheme=OLA-CEA].accuracy -->. No claim about explanations there rests on it.
 #
 # This is the run at scale `cpu`: the published GECO and a small BERT ([table](../../outputs/reference/geco/cpu/02_training/accuracy.csv)).
 #
@@ -372,7 +372,7 @@ assert torch.allclose(f, net(e, mask), atol=1e-5)
 print(f"attention to padding: {a[1, 3:].sum():.2f}")
 
 # %% [markdown]
-# Both agree. The released code differs; [an appendix](appendix_released_ola.ipynb) shows two lines, and what training does with them.
+# Both agree. The released code differs; [an appendix](appendix_released_ola.ipynb) shows two lines, and what they do.
 #
 # ## 5 · Training
 #
@@ -800,6 +800,9 @@ check_function(
         "Two pronouns stand here, and the first decides.": ["she calls him .".split()],
         "*Their* is a pronoun, too.": ["their dog sees her .".split()],
         "Without a pronoun the rule says F.": ["the dog sleeps .".split()],
+        "*Her* decides here.": ["her dog sees him .".split()],
+        "*He* decides here.": ["he sees their dog .".split()],
+        "*Him* decides here.": ["the dog sees him .".split()],
     },
 )
 

@@ -22,7 +22,7 @@
 # - **It is less good at telling who is meant.** Where only the words about the subject may change, F1 falls to
 #   .83<!-- geco/cpu/appendix_annotator/annotator[dataset=D_S, input=male, quantity=mask without verbs].en_ud_sm -->.
 # - **It misses six of the seven target scores that we had set, partly because the published labels have errors.** Nearly
-#   all its errors were read twice. Of the
+#   all errors of four comparisons were read twice. Of the
 #   21<!-- geco/cpu/appendix_annotator/annotator_bounds[input=female, quantity=to the other gender].errors --> female sentences that it rewrites wrongly as male, both readers blame the published label for
 #   8<!-- geco/cpu/appendix_annotator/annotator_bounds[input=female, quantity=to the other gender].agreed -->.
 #
@@ -273,7 +273,7 @@ show_table(
 #
 # ## 4 · Whose errors are they?
 #
-# After the scoring, all but four errors on all gendered words (D_A) were read twice, each time by somebody who had written rules
+# After the scoring, all but four errors of four comparisons on all gendered words (D_A) were read twice, each time by somebody who had written rules
 # of the program. We blame an error on the label if the label leaves out a gendered word, misses a verb, or differs from
 # a form that is equally right. We blame it on the text if no reader could tell who is meant. All other errors are the
 # program's. These three columns are the first reading. *Label's, twice* counts the errors that both readings blame on the label. *Without own errors* is the score

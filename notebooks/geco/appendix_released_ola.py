@@ -147,7 +147,7 @@ show_source(take_step)
 # released multiple is 0.1. Our explanation is that the sum is long enough to resist this pull, and the gradient of a single
 # step is not. We do not show the lengths; the four training runs below fit this explanation.
 #
-# **Stop and guess.** What happens if we put the forgotten line back and keep 0.1? We train four times.
+# **Stop and guess.** What happens if we correct the code and keep 0.1? We train four times.
 
 
 # %%
@@ -168,7 +168,7 @@ def with_decay(variant: str, decay: float) -> dict[str, object]:
 
 
 # %% [markdown]
-# We put the line back and train with three values of the decay. Then we train once as released:
+# We correct the code and train with three values of the decay. Then we train once as released:
 
 # %%
 trainings = [("corrected", decay) for decay in (0.0, 0.001, 0.1)]
@@ -189,7 +189,7 @@ with plt.rc_context(STYLE):
     ax.invert_yaxis()
     ax.set(xlabel="training loss of the last epoch", xlim=(0, 1.2))
     ax.set_title(
-        "With the line put back, a decay of 0.1 undoes the training", loc="left"
+        "Corrected, a decay of 0.1 undoes the training", loc="left"
     )
     figure.legend(loc="outside right upper", frameon=False)
 stage.figure("weight_decay", figure)

@@ -531,7 +531,7 @@ _ = plots.plot_yardsticks(related)
 # %% [markdown] tags=["slide"]
 # At 1 they agree. If the interval contains 0, it stays open whether they are
 # related at all. Far below 1, they differ, or are noisy. The intervals generalise to other
-# sentences, and not to other methods. At scale small the deletion measures agree; within rows, mass accuracy opposes one.
+# sentences, and not to other methods. At scale small the deletion measures are related; within rows, mass accuracy opposes NAOPC.
 #
 # ## 8 · How sure is this, and what does it decide?
 #

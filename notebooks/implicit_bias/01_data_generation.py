@@ -305,7 +305,7 @@ in_words(
 # %% [markdown]
 # ## 4 · What is left
 #
-# The last step masks the pronoun. Two that differ only in their pronoun count once.
+# The last step masks the pronoun. Sentences that differ only in it count once.
 
 # %%
 passed = one[one["reason"] == "passes"].reset_index(drop=True)
@@ -508,7 +508,7 @@ in_words(
 )
 
 # %% [markdown] tags=["slide"]
-# Few errors pass (precision). None was missed (recall), but its interval starts far lower: each of the 50 rejected captions stands for about 150 others, so one miss would weigh heavily.
+# Few wrong captions pass (precision). None was wrongly rejected (recall), but its interval starts far lower: each of the 50 rejected captions stands for about 150 others, so one miss would weigh heavily.
 # Captions that fail at the first two steps were not read at all.
 #
 # ## 6 · What if the paper meant something else?

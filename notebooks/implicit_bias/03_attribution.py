@@ -37,7 +37,7 @@
 #
 # - how the probabilities at the mask become a bias score;
 # - an explanation of the choice between *he* and *she*, with the words coloured;
-# - a check that the explanation adds up, and one whether methods agree beyond chance.
+# - checks that the explanation adds up, and whether methods agree beyond chance.
 #
 # **You can then** compute a bias score from a model's words, and compare an attribution with an even share.
 # **You need** [stage 2](02_training.ipynb). **Time:** 15 minutes to read, half a minute to run, [15 minutes for the exercises](../../docs/course/exercises/implicit_bias.md#03-attribution).
@@ -301,7 +301,7 @@ in_words(
 # %% [markdown]
 # For Integrated Gradients, yes: no gap exceeds two percent. The other two methods make no such promise, so they have no row.
 #
-# How much of the attribution falls on the noun that the pronoun refers to? We give each word its share of the absolute scores. The mask gets no row; Input x Gradient gives it some of the total.
+# How much of the attribution falls on the noun that the pronoun refers to? We give each word its share of the absolute scores. The mask counts in the total, but not as a word.
 
 
 # %%
@@ -551,7 +551,7 @@ check_function(
         "The best word counts, not the sum.": [{"he": 0.1, "his": 0.3, "her": 0.1}],
         "*Him* and *hers* are words of a gender.": [{"him": 0.3, "hers": 0.2}],
         "A gender may be missing.": [{"she": 0.2, "it": 0.5}],
-        "So may the other one.": [{"he": 0.3}],
+        "Either gender may be missing.": [{"he": 0.3}],
         "Both may be missing.": [{"it": 0.9}],
     },
 )

@@ -715,8 +715,9 @@ check_function(
         "A tie fails.": [[0.5, 0.5], [1, -1]],
         "Signs are kept here.": [[-0.9, 0.1], [1, -1]],
         "One good cue is enough.": [[0.1, 0.8, 0.5], [1, 1, -1]],
-        "Every attractor counts.": [[0.5, 0.7, 0.1], [1, -1, -1]],
+        "Every attractor counts.": [[0.5, 0.1, 0.7, 0.2], [1, -1, -1, -1]],
         "The largest counts, not the sum.": [[0.4, 0.4, 0.5], [1, 1, -1]],
+        "Attractors are not added up, either.": [[0.5, 0.3, 0.3], [1, -1, -1]],
     },
 )
 

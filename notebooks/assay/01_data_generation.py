@@ -570,7 +570,10 @@ check_function(
         "An exchanged word is not there at all.": [["bad", "food"], ["good", "food"]],
         "A longer text is in no shorter one.": [["a", "b", "c"], ["a", "b"]],
         "A word may occur twice.": [["a", "a"], ["a", "b", "a"]],
-        "Capitals do not count in the shorter text, either.": [["Good"], ["good", "food"]],
+        "Capitals do not count in the shorter text, either.": [
+            ["Good"],
+            ["good", "food"],
+        ],
     },
 )
 

@@ -188,9 +188,7 @@ with plt.rc_context(STYLE):
     ax.margins(y=0.2)
     ax.invert_yaxis()
     ax.set(xlabel="training loss of the last epoch", xlim=(0, 1.2))
-    ax.set_title(
-        "Corrected, a decay of 0.1 undoes the training", loc="left"
-    )
+    ax.set_title("Corrected, a decay of 0.1 undoes the training", loc="left")
     figure.legend(loc="outside right upper", frameon=False)
 stage.figure("weight_decay", figure)
 plt.show()

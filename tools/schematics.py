@@ -183,17 +183,17 @@ def planted_words() -> Drawing:
 
 def assay_truths() -> Drawing:
     """The table of the assay's README."""
-    cat, them = "She loves her cat .".split(), "They love her cat .".split()
+    cat, him = "She loves her cat .".split(), "He loves her cat .".split()
     planted = "the velvet vicar sings copper".split()
-    author = "the author that the taxi drivers like".split()
+    farmers = "the farmers behind the assistant".split()
     soup, nurse = "cold soup , but a kind waiter .".split(), "The nurse lost [MASK] keys".split()
     in_data = [
-        ("altered words", cat, [0, 1, 2], [], "these words differ between the forms"),
+        ("altered words", cat, [0, 2], [], "these words differ between the forms"),
         ("planted", planted, [1, 4], [], "these words alone decide the label"),
-        ("cue", author, [1], [], "the verb agrees with this noun"),
+        ("cue", farmers, [1], [], "the verb agrees with this noun"),
     ]
     in_model = [
-        ("swap", them, [0, 1], [], "what a swap to another form does to the answer"),
+        ("swap", him, [0], [], "what a swap to another form does to the answer"),
         ("edit", soup, [], range(2, 7), "what becomes of the answer without these words"),
         ("noun", nurse, [1], [], "what other nouns here do to the answer"),
     ]

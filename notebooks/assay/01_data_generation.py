@@ -16,8 +16,8 @@
 # [Start here](../00_start_here.ipynb) · next: [02_training](02_training.ipynb) · this study: [README](README.md)
 #
 # Each of the other four studies compares explanations with one kind of right answer. We call such a right answer a
-# *truth*. The assay collects these truths and adds others: seven in all. With each truth it tests the same *explainers*,
-# methods that score the words of a text. This stage makes the texts.
+# *truth*. The assay collects these truths and adds others: seven in all. Each tests the same *explainers*,
+# which score the words of a text. This stage makes the texts.
 #
 # ## What we found
 #
@@ -27,8 +27,8 @@
 #   839<!-- assay/cpu/01_data_generation/nested[pairs=of these nested].n --> of 1,417<!-- assay/cpu/01_data_generation/nested[pairs=an original and its edit].n -->.
 #   [See the table](../../outputs/reference/assay/cpu/01_data_generation/nested.csv)
 # - **Six truths fit into one format**: a text, a model, and a mark for each word. A seventh truth, *deletion*, uses the
-#   same texts. [See one text for each](../../outputs/reference/assay/cpu/01_data_generation/items_shown.png)
-# - **One truth, *noun*, needs most of the altered texts.** To measure a word's effect, we exchange it for twenty others.
+#   same texts. [See one text for each](../../outputs/reference/assay/cpu/01_data_generation/items_shown.png) (it still marks *decides*, which only *they* changes).
+# - **One truth, *noun*, needs most of the altered texts.** Each word is exchanged for twenty others.
 #   [See the counts](../../outputs/reference/assay/cpu/01_data_generation/counts.csv)
 #
 # ## You will see
@@ -37,7 +37,7 @@
 #
 # - one text for each truth except *deletion*;
 # - a review from which a person removed words, and how often a program's edits only remove or add words;
-# - words that we plant in a text ourselves, so that they alone decide its label.
+# - words that we plant in a text, so that they alone decide its label.
 #
 # **You can then** test whether one text is made from another by removing words, and compute the right score of a
 # planted word. **You need** to know what a classifier is. **Time:** 15 minutes to read, under a minute to run,

@@ -28,15 +28,15 @@
 #   77 %<!-- lm_saliency/cpu/02_training/controls[probe=Transformer, untrained, training=0].accuracy -->.
 #   [See the table](../../outputs/reference/lm_saliency/cpu/02_training/controls.csv).
 # - **In templates no text-only model surely prefers the right verb.** The *direct preference* for *are* over *is*, without a probe, orders lines of Syneval with an AUC of
-#   .65<!-- lm_saliency/cpu/02_training/knowledge[dataset=Syneval, section=all, architecture=Transformer, size=full, score=preference].auc -->
-#   [.44<!-- lm_saliency/cpu/02_training/knowledge[dataset=Syneval, section=all, architecture=Transformer, size=full, score=preference].auc_low -->, .85<!-- lm_saliency/cpu/02_training/knowledge[dataset=Syneval, section=all, architecture=Transformer, size=full, score=preference].auc_high -->] for the Transformer (.5 is guessing). That of the [QRNN](../../docs/glossary.md), which follows the nearest noun, has
-#   .36<!-- lm_saliency/cpu/02_training/knowledge[dataset=Syneval, section=all, architecture=QRNN, size=full, score=preference].auc -->. A QRNN taught
+#   .64<!-- lm_saliency/cpu/02_training/knowledge[dataset=Syneval, section=all, architecture=Transformer, size=full, score=preference].auc -->
+#   [.49<!-- lm_saliency/cpu/02_training/knowledge[dataset=Syneval, section=all, architecture=Transformer, size=full, score=preference].auc_low -->, .78<!-- lm_saliency/cpu/02_training/knowledge[dataset=Syneval, section=all, architecture=Transformer, size=full, score=preference].auc_high -->] for the Transformer (.5 is guessing). That of the [QRNN](../../docs/glossary.md), which follows the nearest noun, has
+#   .37<!-- lm_saliency/cpu/02_training/knowledge[dataset=Syneval, section=all, architecture=QRNN, size=full, score=preference].auc -->. A QRNN taught
 #   grammar has
 #   .99<!-- lm_saliency/cpu/02_training/knowledge[dataset=Syneval, section=all, architecture=QRNN+grammar, size=full, score=preference].auc -->.
 #   [See the table](../../outputs/reference/lm_saliency/cpu/02_training/knowledge.csv).
 # - **Training runs differ widely.** The AUC of the [LSTM](../../docs/glossary.md) has an interval from
-#   .27<!-- lm_saliency/cpu/02_training/knowledge[dataset=Syneval, section=all, architecture=LSTM, size=full, score=preference].auc_low --> to
-#   .62<!-- lm_saliency/cpu/02_training/knowledge[dataset=Syneval, section=all, architecture=LSTM, size=full, score=preference].auc_high -->.
+#   .31<!-- lm_saliency/cpu/02_training/knowledge[dataset=Syneval, section=all, architecture=LSTM, size=full, score=preference].auc_low --> to
+#   .52<!-- lm_saliency/cpu/02_training/knowledge[dataset=Syneval, section=all, architecture=LSTM, size=full, score=preference].auc_high -->.
 #
 # Scale `cpu`: 32 million tokens. The page below shows the same steps at scale `small`.
 

@@ -28,15 +28,15 @@
 #   62 %<!-- lm_saliency/cpu/04_metrics/floors[dataset=EWT, scheme=Transformer].nearest -->.
 #   [See the figure](../../outputs/reference/lm_saliency/cpu/04_metrics/plausibility.png).
 # - **SmoothGrad depends on its noise.** For the [LSTM](../../docs/glossary.md) it passes
-#   86 %<!-- lm_saliency/cpu/04_metrics/plausibility[dataset=EWT, scheme=LSTM, size=full, method=SG].all --> with the noise of the
+#   84 %<!-- lm_saliency/cpu/04_metrics/plausibility[dataset=EWT, scheme=LSTM, size=full, method=SG].all --> with the noise of the
 #   authors' code, and
 #   66 %<!-- lm_saliency/cpu/04_metrics/plausibility[dataset=EWT, scheme=LSTM, size=full, method=SG norm].all --> with that of their
 #   text. [See the table](../../outputs/reference/lm_saliency/cpu/04_metrics/plausibility.csv).
 # - **A model can know the subject, and the plain gradient miss it.** A QRNN that was taught grammar is right in
-#   95 %<!-- lm_saliency/cpu/04_metrics/answers[dataset=Syneval, scheme=QRNN+grammar, size=full].balanced --> of Syneval.
+#   96 %<!-- lm_saliency/cpu/04_metrics/answers[dataset=Syneval, scheme=QRNN+grammar, size=full].balanced --> of Syneval.
 #   Integrated Gradients passes
-#   95 %<!-- lm_saliency/cpu/04_metrics/plausibility[dataset=Syneval, scheme=QRNN+grammar, size=full, method=IG].all --> of its lines, the plain gradient
-#   68 %<!-- lm_saliency/cpu/04_metrics/plausibility[dataset=Syneval, scheme=QRNN+grammar, size=full, method=V].all -->.
+#   92 %<!-- lm_saliency/cpu/04_metrics/plausibility[dataset=Syneval, scheme=QRNN+grammar, size=full, method=IG].all --> of its lines, the plain gradient
+#   64 %<!-- lm_saliency/cpu/04_metrics/plausibility[dataset=Syneval, scheme=QRNN+grammar, size=full, method=V].all -->.
 #   [See the table](../../outputs/reference/lm_saliency/cpu/04_metrics/plausibility.csv).
 # - **Some numbers in the paper contradict others.** In
 #   4<!-- count lm_saliency/cpu/04_metrics/integrity[adds_up=False] --> of
@@ -44,7 +44,7 @@
 #   *expected* and *alternative* shares.
 #   [See which](../../outputs/reference/lm_saliency/cpu/04_metrics/integrity.csv).
 #
-# Scale `cpu`, four training runs of each model. This page shows `small`.
+# Scale `cpu`, six training runs of each model. This page shows `small`.
 
 # %% [markdown] tags=["slide"]
 # ## You will see

@@ -46,7 +46,7 @@ from .masked_lm import MaskedSettings, fit_masked_lm
 from .release import pack
 
 _BEGIN, _N_PIECES = "<|endoftext|>", 6000
-_BLOCK = 640  # pieces; a causal model learns every position that it has
+_BLOCK = 1024  # pieces, as GPT-2 reads; a causal model learns every position that it has
 _CHECKS = 8  # how often held-out text is measured in one pass
 
 
@@ -78,7 +78,7 @@ RECIPES = {
         f"minilm-books-{i}": Recipe("masked", (i - 1) % 5, 5, 1_000_000, 5e-4, seed=i)
         for i in range(1, 9)
     },
-    "gpt2-books": Recipe("causal", -1, 20, 10_000_000, 2e-3, batch=1280, precision="float32"),
+    "gpt2-books": Recipe("causal", -1, 20, 10_000_000, 2e-3, precision="float32"),
 }
 
 

@@ -16,6 +16,7 @@ from ...core.files import read_table, sha256_of
 from ...core.seeds import pick_device, seed_for
 from ...core.stage import Stage
 from ...core.units import Units
+from ...models.language_model import ARCHITECTURES
 from ...models.probe import Probe, load_probe
 from .items import (
     SHUFFLED,
@@ -30,7 +31,7 @@ from .items import (
     with_shuffled,
 )
 from .lines import load_sets
-from .naming import WHOLE
+from .naming import GRAMMAR, WHOLE
 from .plans import model_name
 from .probe_saliency import (
     BASELINES,
@@ -75,6 +76,11 @@ class Explained(NamedTuple):
     def is_swept(self) -> bool:
         """Whether the model belongs to the sweep."""
         return self.size not in ("full", "student")
+
+    @property
+    def is_published(self) -> bool:
+        """Whether it is a model of Hugging Face: one training, and its weights are kept."""
+        return self.architecture.removesuffix(GRAMMAR) not in ARCHITECTURES
 
     @property
     def is_whole(self) -> bool:
@@ -324,11 +330,12 @@ class Explanations:
 
     def _is_asked(self, unit: Explained) -> bool:
         """Whether the model has a probe for the set's task; the sweep leaves one set out, and only
-        some trainings are asked for uncut lines.
+        some trainings of our own models are asked for uncut lines.
         """
         if unit.is_swept and unit.dataset == _NOT_SWEPT:
             return False
-        if unit.is_whole and (unit.is_swept or unit.training not in self.values["whole_trainings"]):
+        is_asked_whole = unit.is_published or unit.training in self.values["whole_trainings"]
+        if unit.is_whole and (unit.is_swept or not is_asked_whole):
             return False
         return (*unit[1:], task_of_set(unit.dataset)) in self._asked
 

@@ -160,6 +160,20 @@ def test_jobs_are_the_notebooks_units_and_are_found_by_them(
     }
 
 
+def test_a_published_model_is_asked_for_whole_lines_whatever_the_trainings(texts: None) -> None:
+    columns = ["architecture", "size", "training", "kind"]
+    names = [("LSTM", 0), ("LSTM", 1), ("LSTM+grammar", 0), ("gpt2", 0)]
+    table = pd.DataFrame([(name, "full", i, "gender") for name, i in names], columns=columns)
+    stage = closed_stage("lm_saliency", "small", "03_attribution")
+    for chosen, asked in (([1], names[1:2]), ([], []), ([0], [names[0], names[2]])):
+        given = values("03_attribution") | {"whole_trainings": chosen}
+        units = Explanations(stage, given, table).units
+        found = [(unit.architecture, unit.training) for unit in units if unit.is_whole]
+        assert found == [*asked, ("gpt2", 0)]
+        cut = [(unit.architecture, unit.training) for unit in units if not unit.is_whole]
+        assert cut == names
+
+
 @pytest.mark.slow
 def test_a_clone_without_weights_goes_on_with_what_is_missing(
     texts: None,

@@ -4,13 +4,15 @@
 
 A run that adds trainings because claims were open looks at them again: at five per cent a look, two
 looks err in up to ten of a hundred, three in fifteen. So stage 04 is run once more at this share of
-the level (a half, a third), in a folder of its own, on what the last run at scale `cpu` left.
+the level (a half, a third), in a folder of its own, on what the last run at scale `cpu` left. So is
+stage 02 where it has a level of its own: in lm_saliency, what a model has surely learnt.
 material/second_looks.csv has a line for each claim that was open in the run before, or has another
 verdict now: the verdict then, now, and now at the stricter level.
 """
 
 import argparse
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -22,9 +24,11 @@ import runs
 from lib.core.errors import TouchstoneError
 from lib.core.files import save_csv
 from lib.core.paths import material, outputs_root
+from lib.core.runner import plan_jobs
 
 TABLE = "second_looks.csv"
 OPEN = ("undecided", "not run")
+BEFORE = ("01_data_generation", "02_training", "03_attribution")
 
 
 def another_look(verdicts: pd.DataFrame, stricter: pd.DataFrame, looks: int) -> pd.DataFrame:
@@ -57,14 +61,19 @@ def judged(study: str, alpha: float) -> pd.DataFrame:
     with tempfile.TemporaryDirectory() as folder:
         here = Path(folder) / study / "cpu"
         here.mkdir(parents=True)
-        for stage in ("01_data_generation", "02_training", "03_attribution"):
+        level = {job.stage for job in plan_jobs(study, "cpu") if "alpha" in job.all}
+        again = [stage for stage in (*BEFORE, "04_metrics") if stage in level]
+        for stage in BEFORE:
             if not (made / stage).is_dir():
                 raise TouchstoneError(
                     f"{made / stage} is not there; run `touchstone run {study} --scale cpu` first"
                 )
-            (here / stage).symlink_to(made / stage)
-        asked = ["run", study, "--scale", "cpu", "--stage", "04_metrics"]
-        asked += ["-p", "alpha", str(alpha)]
+            if stage in again:  # with its units, so that nothing is trained
+                shutil.copytree(made / stage, here / stage)
+            else:
+                (here / stage).symlink_to(made / stage)
+        asked = ["run", study, "--scale", "cpu", "-p", "alpha", str(alpha)]
+        asked += [part for stage in again for part in ("--stage", stage)]
         subprocess.run(
             [sys.executable, "-m", "lib.cli", *asked],
             check=True,

@@ -20,20 +20,20 @@
 #
 # ## What we found
 #
-# - **In EWT, parsed web text, the explanations are far ahead of a simple rule.** An explanation passes a line if its
+# - **In EWT, parsed web text, Integrated Gradients is far ahead of a simple rule.** An explanation passes a line if its
 #   highest-scored noun agrees with the model's answer. There Integrated Gradients passes
 #   85 %<!-- lm_saliency/cpu/04_metrics/plausibility[dataset=EWT, scheme=Transformer, size=full, method=IG].all --> of the
 #   Transformer's lines, and the rule *nearest noun*
 #   62 %<!-- lm_saliency/cpu/04_metrics/floors[dataset=EWT, scheme=Transformer].nearest -->.
 #   [See the figure](../../outputs/reference/lm_saliency/cpu/05_figures/table_3.png).
-# - **SmoothGrad and Integrated Gradients beat the plain gradient, each in seven of ten cases that can be judged.** The paper's claims about
+# - **SmoothGrad and Integrated Gradients beat the plain gradient, each in seven of the ten cases of LSTM, QRNN and Transformer that can be judged.** The paper's claims about
 #   them hold partly (SmoothGrad: partly<!-- lm_saliency/cpu/04_metrics/claims[id=sg_beats_v].verdict -->,
 #   Integrated Gradients: partly<!-- lm_saliency/cpu/04_metrics/claims[id=ig_beats_v].verdict -->).
 # - **With SmoothGrad, gradient times input beats the gradient's size.** This claim of the paper
 #   holds<!-- lm_saliency/cpu/04_metrics/claims[id=vector_norm_worse].verdict -->.
 #   [See all verdicts](../../outputs/reference/lm_saliency/cpu/05_figures/verdict_all.csv).
 #
-# All this is from the `cpu` run: published sets, and six training runs of each model on 32 million tokens. Its tables and verdicts are on
+# All this is from the `cpu` run: published sets, and six training runs of LSTM, QRNN and Transformer on 32 million tokens. Its tables and verdicts are on
 # [the results page](../../outputs/reference/lm_saliency/cpu/05_figures.ipynb).
 
 # %% [markdown] tags=["slide"]
@@ -80,8 +80,8 @@ formats = ["png"]  # file formats of the figures: png, pdf, svg
 # documents of OntoGUM take their place; at scale `small`, held-out sentences of our grammar do.
 #
 # In our files the column `scheme` holds the architecture; LSTM and QRNN are [recurrent networks](../../docs/glossary.md).
-# The methods are the plain gradient (V), SmoothGrad (SG) and Integrated Gradients (IG). A model has *learnt* a set if its
-# answers there are better than chance (stage 4, section 2).
+# The methods are the plain gradient (V), SmoothGrad (SG) and Integrated Gradients (IG). A model has *learnt* a set if it
+# tells the two classes apart there better than chance (stage 4, section 2, which has the exceptions).
 
 # %%
 stage = open_stage("lm_saliency", scale, "05_figures")
@@ -156,8 +156,8 @@ print(f"{len(lines)} of {len(examples)} explanations are shown")
 
 # %% [markdown] tags=["slide"]
 # The plausibility test uses only the marked (underlined) nouns, even where another word is the darkest of its row.
-# Shades are relative to the largest score of a row, so marked nouns can be nearly white. [examples.csv](../../outputs/reference/lm_saliency/cpu/04_metrics/examples.csv) has all lines of scale `cpu` with their
-# scores.
+# Shades are relative to the largest score of a row, so marked nouns can be nearly white. [examples.csv](../../outputs/reference/lm_saliency/cpu/04_metrics/examples.csv) has the examples of scale `cpu`
+# with the scores of their nouns.
 #
 # ## 2 · Table 3: plausibility
 #
@@ -319,7 +319,8 @@ in_words(of_all.replace({"method": naming.METHODS}), human)
 # %% [markdown] tags=["slide"]
 # *Reading it.* At scale `cpu`, with IG, the student of the QRNN passes fewer lines than the QRNN
 # itself on every set. The claim
-# fails<!-- lm_saliency/cpu/04_metrics/claims[id=qrnn_student_more_plausible].verdict -->: on Winobias, where alone it could be judged, a gain of five points is ruled out. That the student is worse is not shown.
+# fails<!-- lm_saliency/cpu/04_metrics/claims[id=qrnn_student_more_plausible].verdict -->: on Winobias, where alone it could be judged, a gain of five points is ruled out. On Winobias the student passes fewer lines, by -.05<!-- lm_saliency/cpu/04_metrics/contrasts[id=qrnn_student_more_plausible, comparison=Winobias, QRNN, IG: student - full].estimate -->
+# [-.08<!-- lm_saliency/cpu/04_metrics/contrasts[id=qrnn_student_more_plausible, comparison=Winobias, QRNN, IG: student - full].low -->, -.01<!-- lm_saliency/cpu/04_metrics/contrasts[id=qrnn_student_more_plausible, comparison=Winobias, QRNN, IG: student - full].high -->]; on the other sets this was not judged.
 #
 # ## 6 · Table 7: a right answer, and the wrong noun
 #

@@ -16,8 +16,10 @@ stand in outputs/reference: across_studies.csv says what Holm's correction over 
 leave, decided.csv how many claims of all studies are decided.
 """
 
+import math
 import subprocess
 import sys
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -28,7 +30,7 @@ from lib.core.files import read_yaml, save_csv, write_atomic
 from lib.core.notebooks import APPENDIX, find_studies
 from lib.core.paths import ROOT, material, reference_dir
 from lib.stats import holm
-from lib.stats.claims import VERDICTS, read_claims
+from lib.stats.claims import VERDICTS, Claim, Verdict, combine, read_claims
 from lib.stats.contrasts import rests_on
 
 RUNS, VERDICTS_OF_RUNS = "runs.csv", "run_verdicts.csv"
@@ -126,19 +128,45 @@ def open_claims(study: str, claims: Path) -> pd.DataFrame:
 
     Returns:
         claim, verdict, ours, low, high (of several comparisons: median and range of the
-        estimates), half_width (of the intervals of its undecided comparisons: their median), why.
+        estimates), half_width (of the intervals of its undecided comparisons: their median), times
+        (`times_the_data` of these comparisons: their median), why.
     """
     table = judged(claims)
-    ids = {claim.id for claim in read_claims(material(study) / "claims.yaml")}
-    left = table[table["id"].isin(ids) & table["verdict"].isin(["undecided", "not run"])]
+    registered = {claim.id: claim for claim in read_claims(material(study) / "claims.yaml")}
+    left = table[table["id"].isin(registered) & table["verdict"].isin(["undecided", "not run"])]
     parts = pd.concat([pd.read_csv(path) for path in comparisons(claims.parents[1])])
-    parts = parts[parts["verdict"] == "undecided"]
-    widths = ((parts["high"] - parts["low"]) / 2).groupby(parts["id"]).median()
-    own = (left["high"] - left["low"]) / 2  # of a claim about a single number
-    widths = left["id"].map(widths).fillna(own)
-    left = left.assign(half_width=widths).rename(columns={"id": "claim"})
-    names = ["claim", "verdict", "ours", "low", "high", "half_width", "why"]
+    parts = parts[(parts["verdict"] == "undecided") & parts["id"].isin(registered)]
+    of_one = left[~left["id"].isin(parts["id"])].rename(columns={"ours": "estimate"})
+    parts = pd.concat([parts, of_one])[["id", "estimate", "low", "high"]]
+    times = [
+        times_the_data(registered[r.id], r.estimate, r.low, r.high) for r in parts.itertuples()
+    ]
+    parts = parts.assign(half_width=(parts["high"] - parts["low"]) / 2, times=times)
+    medians = parts.groupby("id")[["half_width", "times"]].median()
+    left = left.merge(medians, left_on="id", right_index=True).rename(columns={"id": "claim"})
+    names = ["claim", "verdict", "ours", "low", "high", "half_width", "times", "why"]
     return left[names].reset_index(drop=True)
+
+
+def times_the_data(claim: Claim, estimate: float, low: float, high: float) -> float:
+    """How many times as many independent lines and trainings would decide a comparison.
+
+    An interval narrows with their square root. So this is the square of its half width over the
+    widest that would decide, if the estimate stayed where it is; NaN where there is no interval, or
+    where it is narrow enough and something else keeps the comparison open.
+
+    >>> claim = read_claims(material("lm_saliency") / "claims.yaml")[0]  # greater, by .02
+    >>> times_the_data(claim, 0.03, -0.03, 0.09), times_the_data(claim, 0.01, -0.01, 0.03)
+    (4.0, 4.0)
+    """
+    size = claim.smallest_effect
+    if claim.direction in ("equal", "different"):
+        allowed = abs(abs(estimate) - size)
+    else:
+        towards = estimate if claim.direction == "greater" else -estimate
+        allowed = towards if towards >= size else size - towards
+    times = ((high - low) / 2 / allowed) ** 2 if allowed else math.inf
+    return times if times > 1 else math.nan
 
 
 def comparisons(run: Path) -> list[Path]:
@@ -186,16 +214,19 @@ def across_studies() -> pd.DataFrame:
 
     Returns:
         study, comparisons (tested), decided (hold or fail), stay_within (with the correction over
-        the study), stay_across (over all studies); the last line, "all", is their sum.
+        the study), stay_across (over all studies); and claims (with tests, and decided),
+        claims_within and claims_across (decided still, if what does not stay is undecided). The
+        last line, "all", is their sum.
     """
-    tables = []
+    tables, registered = [], {}
     for study in told():
-        direction = {c.id: c.direction for c in read_claims(material(study) / "claims.yaml")}
+        registered |= {(study, c.id): c for c in read_claims(material(study) / "claims.yaml")}
         for path in comparisons(reference_dir(study, "cpu")):
             table = pd.read_csv(path)
-            way = [direction[claim] for claim in table["id"]]
+            way = [registered[study, claim].direction for claim in table["id"]]
             tables.append(table.assign(study=study, all="all", direction=way))
-    parts = pd.concat(tables, ignore_index=True).dropna(subset="p_effect")
+    every = pd.concat(tables, ignore_index=True)
+    parts = every.dropna(subset="p_effect")
     is_decided = parts["verdict"].isin(["holds", "fails"])
     on_effect = [rests_on(*of) == "p_effect" for of in zip(parts["verdict"], parts["direction"])]
     counts = {"comparisons": parts["study"] != "", "decided": is_decided}
@@ -208,8 +239,32 @@ def across_studies() -> pd.DataFrame:
         }
         p = corrected["p_effect"].where(on_effect, corrected["p_absence"])
         counts[name] = is_decided & (p < ALPHA)
-    found = pd.DataFrame(counts).groupby(parts["study"]).sum().reset_index()
+    tested = pd.DataFrame(counts)
+    of_claims = {"claims": every["verdict"]}
+    for name, stay in (("claims_within", "stay_within"), ("claims_across", "stay_across")):
+        is_lost = (tested["decided"] & ~tested[stay]).reindex(every.index, fill_value=False)
+        of_claims[name] = every["verdict"].mask(is_lost, "undecided")
+    joint = pd.DataFrame(of_claims).groupby([every["study"], every["id"]]).agg(list)
+    joint = joint[joint.index.isin(parts.set_index(["study", "id"]).index)]
+    still = {
+        name: [
+            _is_decided(verdicts, registered[key].quorum) for key, verdicts in joint[name].items()
+        ]
+        for name in of_claims
+    }
+    found = pd.concat(
+        [
+            tested.groupby(parts["study"]).sum(),
+            pd.DataFrame(still, joint.index).groupby("study").sum(),
+        ],
+        axis=1,
+    ).reset_index(names="study")
     return pd.concat([found, found.sum().to_frame().T.assign(study="all")], ignore_index=True)
+
+
+def _is_decided(verdicts: Sequence[str], quorum: str) -> bool:
+    joint = combine([Verdict(verdict, "") for verdict in verdicts], quorum)
+    return joint.verdict not in ("undecided", "not run")
 
 
 def _most_of_raw(parts: pd.DataFrame, kind: str) -> pd.Series:

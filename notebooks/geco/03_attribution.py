@@ -461,8 +461,8 @@ compared[compared.columns[1:]] += 0  # no "-0.000"
 notebooks.show_table(compared, dict(zip(compared, compared)))
 
 # %% [markdown]
-# With 25 samples, as in the released code, the two pronouns have the largest scores, but the values are off. With a thousand they are close. An average sentence has more than
-# twenty tokens, so 25 samples are hardly more than the coefficients to be fitted.
+# With 25 samples, as in the released code, the two pronouns have the largest scores, but the values are off. With a thousand they are close. An average sentence has over
+# twenty tokens, so 25 samples hardly exceed the coefficients to be fitted.
 #
 # ## 6 · The other methods
 #
@@ -480,16 +480,17 @@ notebooks.show_table(compared, dict(zip(compared, compared)))
 # | Pattern Variant | how closely the word goes with the class in the training texts | floor, GECOBench 3.3.2; [Haufe et al. 2014](https://doi.org/10.1016/j.neuroimage.2013.10.067) |
 # | First pronoun, Pronoun list | everything on the first pronoun, or on all pronouns | floors of ours |
 #
-# [The parameter file of the paper](../../params/geco/paper.yaml) lists where we differ from the released code. The
-# released LIME finds words by their letters: *he* is part of *the*, so it can get the weight of *the*. It also explains
-# the male class in every row. Ours works on positions, and explains the class of the row. So does this call of the
-# authors' package lime, on the short sentence:
+# [`paper.yaml`](../../params/geco/paper.yaml) lists where we differ from the released code. The
+# released LIME finds words by their letters: *he* is part of *the*, so it can get the weight of *the*. It explains
+# the male class in every row. Ours works on positions, and explains the row's class. So does this call of the
+# authors' package lime, one text at a time, as the released attention also reads padding:
 
 
 # %%
 def answers(texts: list[str]) -> np.ndarray:
-    """Class probabilities of texts of positions: "0 1 4" is "She loves ."."""
-    return model.predict([[short[int(i)] for i in text.split()] for text in texts], 64)
+    """Class probabilities of texts of positions ("0 1 4" is "She loves ."), one by one."""
+    read = ([short[int(i)] for i in text.split()] for text in texts)
+    return np.concatenate([model.predict([words], 1) for words in read])
 
 
 explainer = LimeTextExplainer(

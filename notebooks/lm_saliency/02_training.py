@@ -123,6 +123,7 @@ probe_epochs = 4  # passes over a probe's examples
 probe_lr = 0.003  # learning rate of a probe
 probe_batch = 32  # examples in a step of a probe
 n_probe_examples = 4000  # examples a probe learns from, at most
+control_trainings = []  # trainings with controls also for gender and matched probes
 n_bootstrap = 1000  # resamples per interval
 alpha = 0.05  # level of the tests; the intervals have 1 - alpha
 
@@ -333,17 +334,23 @@ in_words(swept.assign(size=settings), human | {"learnt": "has learnt number"})
 # ## 5 · Is it the model's knowledge?
 #
 # A probe can learn something even from an untrained network, because its states still depend on the words. That part does
-# not come from the training of the language model. So we train the same kind of probe twice more: on the states that
+# not come from its training. So we train the same kind of probe twice more: on the states that
 # each model has before its training (`untrained`), and on the states of the trained model, with shuffled classes
-# (`shuffled classes`). For the last architecture, the Transformer, the cell compares accuracies. The trained model must
-# be better than the untrained one, and clearly better than shuffled classes.
+# (`shuffled classes`). At `cpu`, gender and matched probes have both controls, too.
+# The cell compares the Transformer's accuracies: trained must be better than untrained, and clearly better than shuffled
+# classes.
 
 # %%
-full = rows[(rows["size"] == "full") & rows["architecture"].isin(architectures)]
-of_kind = full["kind"].replace({"number": "trained"})
-controls = full.assign(probe=full["architecture"] + ", " + of_kind)
-controls = controls[full["kind"].isin(["number", *CONTROLS])]
-controls = controls[["probe", "training", "accuracy", "low", "high"]]
+further = [
+    probing.row(plan, kind) for plan in plans for kind in probing.further_controls(plan)
+]
+full = pd.concat([rows, *further], ignore_index=True)
+full = full[(full["size"] == "full") & full["architecture"].isin(architectures)]
+names = {"number": "trained", "gender": "trained gender", "matched": "trained matched"}
+full = full.assign(probe=full["architecture"] + ", " + full["kind"].replace(names))
+has_control = full["kind"].isin(["number", *CONTROLS])
+has_control |= full["training"].isin(control_trainings)
+controls = full.loc[has_control, ["probe", "training", "accuracy", "low", "high"]]
 last = controls[controls["training"] == 0].set_index("probe")
 best, before, chance = (
     last.loc[f"{architectures[-1]}, {state}"] for state in ("trained", *CONTROLS)

@@ -94,6 +94,22 @@ def test_an_open_claim_is_as_wide_as_the_intervals_of_its_open_comparisons() -> 
         assert half > (of_claims.loc[claim, "high"] - of_claims.loc[claim, "low"]) / 2
 
 
+def test_what_keeps_a_claim_open_is_told_as_data() -> None:
+    """By hand: an interval is as much narrower as the square root of what it rests on."""
+    claims = {c.id: c for c in runs.read_claims(runs.material("lm_saliency") / "claims.yaml")}
+    ahead, equal = claims["sg_beats_v"], claims["noise_of_text_and_code_alike"]  # .02; within .05
+    assert runs.times_the_data(ahead, 0.03, -0.03, 0.09) == pytest.approx(4)  # .06 must be .03
+    assert runs.times_the_data(ahead, -0.01, -0.07, 0.05) == pytest.approx(4)  # to fail: .03
+    assert runs.times_the_data(equal, 0.03, -0.01, 0.07) == pytest.approx(4)  # within: .02
+    assert runs.times_the_data(equal, -0.07, -0.11, -0.03) == pytest.approx(4)  # beyond: .02
+    assert pd.isna(runs.times_the_data(ahead, 0.05, 0.01, 0.09)), "the width decides already"
+    below = claims["lstm_follows_the_nearest_noun"]
+    assert below.direction == "less"
+    size = below.smallest_effect
+    found = runs.times_the_data(below, -2 * size, -6 * size, 2 * size)
+    assert found == pytest.approx(4)
+
+
 def test_claims_that_were_added_later_are_counted_by_themselves(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -138,6 +154,9 @@ def test_correcting_over_more_leaves_fewer() -> None:
     assert (table["comparisons"] >= table["decided"]).all()
     assert (table["decided"] >= table["stay_within"]).all()
     assert (table["stay_within"] >= table["stay_across"]).all()
+    assert (table["claims"] >= table["claims_within"]).all()
+    assert (table["claims_within"] >= table["claims_across"]).all()
+    assert 0 < table.loc["all", "claims_across"] < table.loc["all", "claims"]
     assert table.loc["all"].tolist() == table.drop("all").sum().tolist()
     committed = pd.read_csv(runs.ROOT / "outputs" / "reference" / "across_studies.csv")
     assert committed.set_index("study").astype(int).equals(table.astype(int))

@@ -76,6 +76,8 @@ def train_and_ask(probing: Probing, plan: Plan) -> None:
     """
     models = probing.models
     rows = [probing.row(plan, kind) for kind in probing.kinds_of(plan)]
+    for kind in probing.further_controls(plan):
+        probing.row(plan, kind)
     if not plan.is_swept:
         probing.thresholds(plan)
         for name in probing.sets_of(plan):

@@ -27,6 +27,8 @@ from .trainings import Trainings
 # the first weights of a model; and examples whose classes were shuffled.
 CONTROLS = ("untrained", "shuffled classes")
 KINDS = (*TASKS, "matched", *CONTROLS)
+# The same controls beside the probes of gender and beside the matched ones.
+FURTHER = tuple(f"{control} {name}" for name in ("gender", "matched") for control in CONTROLS)
 _DIGITS = 4  # of what is answered, in nats: for hundreds of thousands of lines
 
 
@@ -66,6 +68,15 @@ class Probing:
         has_controls = plan.config and plan.size == "full"
         return [kind for kind in KINDS if has_controls or kind not in CONTROLS]
 
+    def further_controls(self, plan: Plan) -> list[str]:
+        """Those in `FURTHER` that are asked for: of some trainings, where a model has both probes.
+
+        Nothing else depends on them, so a model whose weights are gone can do without.
+        """
+        is_asked = plan.training in self.values["control_trainings"]
+        has_both = {*CONTROLS, *TASKS} <= set(self.kinds_of(plan))
+        return list(FURTHER) if is_asked and has_both else []
+
     def sets_of(self, plan: Plan) -> list[str]:
         """The sets whose task a model has a probe for."""
         kinds = self.kinds_of(plan)
@@ -81,7 +92,7 @@ class Probing:
         Raises:
             TouchstoneError: there is no such kind.
         """
-        check_choice("the probe", kind, KINDS)
+        check_choice("the probe", kind, (*KINDS, *FURTHER))
         self._path(plan, kind)  # where it is, it is this stage's file
         unit = f"probe-{plan.name}-{kind.replace(' ', '-')}"
         with self.models.store.claim(unit):
@@ -171,11 +182,8 @@ class Probing:
         }
 
     def _fit(self, plan: Plan, kind: str, unit: str) -> tuple[Probe, pd.DataFrame]:
-        task, table = (
-            _task_of(kind),
-            self.examples["matched" if kind == "matched" else _task_of(kind)],
-        )
-        if kind == "shuffled classes":
+        task, table = _task_of(kind), self.examples[_examples_of(kind)]
+        if kind.startswith("shuffled"):
             rng = np.random.default_rng(self.values["seed"])
             table = table.assign(tag=rng.permutation(table["tag"]))
         probe, about = self.fit(*self._base(plan, kind), task, table)
@@ -184,13 +192,13 @@ class Probing:
         row = _with_model(
             pd.DataFrame([{"kind": kind} | about | {"sha256": sha256_of(path)}]), plan
         )
-        exact = kind in CONTROLS and not self.values["reuse_units"]
+        exact = kind.startswith(CONTROLS) and not self.values["reuse_units"]
         store = self.models.store
         return probe, store.save(unit, self._key(plan, kind), row, [path], exact=exact)
 
     def _base(self, plan: Plan, kind: str) -> tuple[CausalLM, WordTable]:
         """What a probe stands on: a model and its words."""
-        if kind == "untrained":
+        if kind.startswith("untrained"):
             return self.models.untrained(plan.architecture, plan.training), self.models.vocabulary
         return self.models.trained(plan)
 
@@ -202,10 +210,11 @@ class Probing:
         """The key of a probe's unit."""
         values = self.values
         lm = {"lm": self.models.about(plan)["sha256"].item()}
-        if kind == "untrained":
+        if kind.startswith("untrained"):
             words = seed_for(*self.models.vocabulary.words)
             lm = {"config": str(plan.config), "words": words, "training": plan.training}
-        file = "number_matched" if kind == "matched" else _task_of(kind)
+        name = _examples_of(kind)
+        file = "number_matched" if name == "matched" else name
         return self.models.store.key(
             **lm,
             kind=kind,
@@ -262,8 +271,14 @@ def _margins(probe: Probe, states: Float[Tensor, "batch hidden"]) -> Float[np.nd
     return (logits[:, 1] - logits[:, 0]).cpu().numpy().astype(float)
 
 
+def _examples_of(kind: str) -> str:
+    last = kind.split()[-1]
+    return last if last in (*TASKS, "matched") else "number"
+
+
 def _task_of(kind: str) -> str:
-    return kind if kind in TASKS else "number"
+    name = _examples_of(kind)
+    return name if name in TASKS else "number"
 
 
 def _with_model(table: pd.DataFrame, plan: Plan, at: int = 0) -> pd.DataFrame:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
+import torch
 
 from lib.core import units
 from lib.core.errors import TouchstoneError
@@ -158,6 +159,43 @@ def test_jobs_are_the_notebooks_units_and_are_found_by_them(
         "01_data_generation/whole.parquet",
         "02_training/models.parquet",
     }
+
+
+def test_gender_and_matched_probes_get_their_controls_where_they_are_asked_for(
+    texts: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = closed_stage("lm_saliency", "small", "02_training")
+    given = values("02_training") | {"trainings": 2, "control_trainings": [1]}
+    asked = Probing(Trainings(stage, given))
+    plans = asked.models.plans
+    has_more = [key for key, plan in plans.items() if asked.further_controls(plan)]
+    assert has_more == [("LSTM", "full", 1), ("Transformer", "full", 1)]
+    assert not any(set(probing.FURTHER) & set(asked.kinds_of(plan)) for plan in plans.values()), (
+        "answers and explanations do not depend on them"
+    )
+    plan, seen = plans["LSTM", "full", 1], {}
+    fit = probing.fit_probe
+    monkeypatch.setattr(
+        probing, "fit_probe", lambda lm, *rest: seen.update(lm=lm, rows=rest[2]) or fit(lm, *rest)
+    )
+    tasks = {
+        "untrained gender": "gender",
+        "shuffled classes gender": "gender",
+        "untrained matched": "matched",
+        "shuffled classes matched": "matched",
+    }
+    assert tuple(tasks) == probing.FURTHER
+    for kind, source in tasks.items():
+        row = asked.row(plan, kind).iloc[0]
+        assert row["kind"] == kind and row["task"] == source.replace("matched", "number")
+        own = asked.examples[source]
+        assert (seen["rows"].sort_index()["prefix"] == own["prefix"]).all()
+        is_shuffled = (seen["rows"].sort_index()["tag"] != own["tag"]).any()
+        assert is_shuffled == kind.startswith("shuffled")
+        first = asked.models.untrained("LSTM", 1).state_dict()
+        now = seen["lm"].state_dict()
+        is_first = all(torch.equal(now[name], first[name]) for name in first)
+        assert is_first == kind.startswith("untrained")
 
 
 def test_a_published_model_is_asked_for_whole_lines_whatever_the_trainings(texts: None) -> None:

@@ -94,7 +94,7 @@ def plot_relative_mass_accuracy(table: pd.DataFrame) -> Plotted:
     label = "mass accuracy over that of the zero-shot model, median"
     figure, panels, methods = panel_grid(models, label)
     for ax, _, part in panels:
-        ax.set_xlim(0, max(1.1, 1.04 * np.nanmax(models[["high", *strokes.values()]])))
+        ax.set_xlim(0, max(1.1, 1.04 * models[["high", *strokes.values()]].max(axis=None)))
         ax.axvline(1.0, color="0.3", linewidth=1.2, linestyle="--", zorder=1)
         draw_families(ax, part, "RMA", methods)
         for name, column in strokes.items():

@@ -516,6 +516,7 @@ both["text"] = [
     f"{row.estimate:.1f} [{row.low:.1f}, {row.high:.1f}]" for row in both.itertuples()
 ]
 both = both.pivot(index=["dataset", "scheme"], columns="quantity", values="text")
+both = both.reindex(columns=["TPR", "TNR", "difference"])  # where no set has two classes
 notebooks.show_table(
     both[both["TPR"].notna()].reset_index().replace(PLAIN),
     {

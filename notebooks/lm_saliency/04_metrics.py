@@ -363,8 +363,12 @@ left = beside.dropna(subset=["difference"])  # a cut takes all of some lines
 moved = stats.estimates(
     left, keys, "difference", n_bootstrap=n_bootstrap, alpha=alpha, seed=seed
 )
-both = beside.groupby(keys, sort=False).agg(
-    lines=("line", "size"), whole=("passed", "mean"), cut=("passed_cut", "mean")
+both = beside.assign(changed=beside["difference"].abs()).groupby(keys, sort=False)
+both = both.agg(
+    lines=("line", "size"),
+    whole=("passed", "mean"),
+    cut=("passed_cut", "mean"),
+    changed=("changed", "mean"),
 )
 moved = both.reset_index().merge(
     moved[[*keys, "n", "estimate", "low", "high"]], on=keys

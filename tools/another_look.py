@@ -5,7 +5,7 @@
 A run that adds trainings because claims were open looks at them again: at five per cent a look, two
 looks err in up to ten of a hundred, three in fifteen. So stage 04 is run once more at this share of
 the level (a half, a third), in a folder of its own, on what the last run at scale `cpu` left. So is
-stage 02 where it has a level of its own: in lm_saliency, what a model has surely learnt.
+an earlier stage that has a level of its own: in lm_saliency 02, what a model has surely learnt.
 material/second_looks.csv has a line for each claim that was open in the run before, or has another
 verdict now: the verdict then, now, and now at the stricter level.
 """
@@ -27,7 +27,6 @@ from lib.core.paths import material, outputs_root
 from lib.core.runner import plan_jobs
 
 TABLE = "second_looks.csv"
-OPEN = ("undecided", "not run")
 BEFORE = ("01_data_generation", "02_training", "03_attribution")
 
 
@@ -44,7 +43,7 @@ def another_look(verdicts: pd.DataFrame, stricter: pd.DataFrame, looks: int) -> 
     last = verdicts["run"].max()
     by_run = verdicts.pivot(index="claim", columns="run", values="verdict")[[last - 1, last]]
     by_run = by_run.dropna()  # a claim that is new has been looked at once
-    is_another = by_run[last - 1].isin(OPEN) | (by_run[last - 1] != by_run[last])
+    is_another = by_run[last - 1].isin(runs.OPEN) | (by_run[last - 1] != by_run[last])
     found = by_run[is_another].reset_index()
     again = found["claim"].map(stricter.set_index("id")["verdict"])
     if again.isna().any():
@@ -62,7 +61,7 @@ def judged(study: str, alpha: float) -> pd.DataFrame:
         here = Path(folder) / study / "cpu"
         here.mkdir(parents=True)
         level = {job.stage for job in plan_jobs(study, "cpu") if "alpha" in job.all}
-        again = [stage for stage in (*BEFORE, "04_metrics") if stage in level]
+        again = [*(stage for stage in BEFORE if stage in level), "04_metrics"]
         for stage in BEFORE:
             if not (made / stage).is_dir():
                 raise TouchstoneError(

@@ -22,6 +22,7 @@ import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -36,6 +37,9 @@ from lib.stats.contrasts import rests_on
 RUNS, VERDICTS_OF_RUNS = "runs.csv", "run_verdicts.csv"
 ALPHA = 0.05  # that of the verdicts
 COLUMNS = ["verdict", "ours", "low", "high", "n"]  # of claims.csv
+OPEN = ("undecided", "not run")
+ENOUGH = 20  # base sentences that lib.stats asks for; fewer decide nothing
+ONE_TRAINING = "one seed"  # begins the reason where no spread between trainings is known
 
 
 def told() -> list[str]:
@@ -129,44 +133,81 @@ def open_claims(study: str, claims: Path) -> pd.DataFrame:
     Returns:
         claim, verdict, ours, low, high (of several comparisons: median and range of the
         estimates), half_width (of the intervals of its undecided comparisons: their median), times
-        (`times_the_data` of these comparisons: their median), why.
+        and would (`least_data`), why.
     """
     table = judged(claims)
     registered = {claim.id: claim for claim in read_claims(material(study) / "claims.yaml")}
     left = table[table["id"].isin(registered) & table["verdict"].isin(["undecided", "not run"])]
     parts = pd.concat([pd.read_csv(path) for path in comparisons(claims.parents[1])])
-    parts = parts[(parts["verdict"] == "undecided") & parts["id"].isin(registered)]
-    of_one = left[~left["id"].isin(parts["id"])].rename(columns={"ours": "estimate"})
-    parts = pd.concat([parts, of_one])[["id", "estimate", "low", "high"]]
-    times = [
-        times_the_data(registered[r.id], r.estimate, r.low, r.high) for r in parts.itertuples()
+    undecided = parts[parts["verdict"] == "undecided"]
+    widths = ((undecided["high"] - undecided["low"]) / 2).groupby(undecided["id"]).median()
+    own = (left["high"] - left["low"]) / 2  # of a claim about a single number
+    takes = [least_data(registered[name], parts[parts["id"] == name]) for name in left["id"]]
+    times, would = zip(*takes, strict=True) if takes else ([], [])
+    left = left.assign(half_width=left["id"].map(widths).fillna(own), times=times, would=would)
+    names = ["claim", "verdict", "ours", "low", "high", "half_width", "times", "would", "why"]
+    return left.rename(columns={"id": "claim"})[names].reset_index(drop=True)
+
+
+def least_data(claim: Claim, parts: pd.DataFrame) -> tuple[float, str]:
+    """How many times as much data would decide an open claim, and how, if its estimates stay.
+
+    Args:
+        parts: its comparisons: estimate, low, high, n (base sentences), verdict, why.
+
+    Returns:
+        The smallest factor by which the comparisons that it reaches (`times_the_data`) give the
+        claim a verdict, and that verdict; NaN and "stays open" where no factor does, as where a
+        model has one training or has not learnt its set. Holm's correction is not counted in.
+    """
+    factors = [
+        math.nan if r.verdict != "undecided" or ONE_TRAINING in r.why else times_the_data(claim, r)
+        for r in parts.itertuples()
     ]
-    parts = parts.assign(half_width=(parts["high"] - parts["low"]) / 2, times=times)
-    medians = parts.groupby("id")[["half_width", "times"]].median()
-    left = left.merge(medians, left_on="id", right_index=True).rename(columns={"id": "claim"})
-    names = ["claim", "verdict", "ours", "low", "high", "half_width", "times", "why"]
-    return left[names].reset_index(drop=True)
+    towards = [
+        _by_estimate(claim, r.estimate) if factor == factor else r.verdict
+        for factor, r in zip(factors, parts.itertuples(), strict=True)
+    ]
+    for reached in sorted(factor for factor in factors if math.isfinite(factor)):
+        verdicts = [
+            then if factor <= reached else now
+            for factor, then, now in zip(factors, towards, parts["verdict"], strict=True)
+        ]
+        joint = combine([Verdict(verdict, "") for verdict in verdicts], claim.quorum).verdict
+        if joint not in OPEN:
+            return reached, joint
+    return math.nan, "stays open"
 
 
-def times_the_data(claim: Claim, estimate: float, low: float, high: float) -> float:
-    """How many times as many independent lines and trainings would decide a comparison.
+def times_the_data(claim: Claim, part: Any) -> float:
+    """How many times as many lines and trainings would decide a comparison.
 
-    An interval narrows with their square root. So this is the square of its half width over the
-    widest that would decide, if the estimate stayed where it is; NaN where there is no interval, or
-    where it is narrow enough and something else keeps the comparison open.
+    An interval narrows with the square root of what it rests on. So this is the square of its half
+    width over the widest that would decide, if the estimate stayed where it is; and there must be
+    enough base sentences to decide at all.
 
-    >>> claim = read_claims(material("lm_saliency") / "claims.yaml")[0]  # greater, by .02
-    >>> times_the_data(claim, 0.03, -0.03, 0.09), times_the_data(claim, 0.01, -0.01, 0.03)
-    (4.0, 4.0)
+    Args:
+        part: has estimate, low, high (relative to what is claimed equal, or to zero), n.
     """
     size = claim.smallest_effect
     if claim.direction in ("equal", "different"):
-        allowed = abs(abs(estimate) - size)
+        allowed = abs(abs(part.estimate) - size)
     else:
-        towards = estimate if claim.direction == "greater" else -estimate
+        towards = part.estimate if claim.direction == "greater" else -part.estimate
         allowed = towards if towards >= size else size - towards
-    times = ((high - low) / 2 / allowed) ** 2 if allowed else math.inf
-    return times if times > 1 else math.nan
+    times = ((part.high - part.low) / 2 / allowed) ** 2 if allowed else math.inf
+    return max(1.0, times, ENOUGH / part.n) if times == times else math.nan
+
+
+def _by_estimate(claim: Claim, estimate: float) -> str:
+    is_inside = abs(estimate) <= claim.smallest_effect
+    does_hold = {
+        "equal": is_inside,
+        "different": not is_inside,
+        "greater": estimate >= claim.smallest_effect,
+        "less": -estimate >= claim.smallest_effect,
+    }[claim.direction]
+    return "holds" if does_hold else "fails"
 
 
 def comparisons(run: Path) -> list[Path]:

@@ -334,9 +334,9 @@ in_words(swept.assign(size=settings), human | {"learnt": "has learnt number"})
 # ## 5 · Is it the model's knowledge?
 #
 # A probe can learn something even from an untrained network, because its states still depend on the words. That part does
-# not come from its training. So we train the same kind of probe twice more: on the states that
+# not come from the training of the language model. So we train the same kind of probe twice more: on the states that
 # each model has before its training (`untrained`), and on the states of the trained model, with shuffled classes
-# (`shuffled classes`). At `cpu`, gender and matched probes have both controls, too.
+# (`shuffled classes`). At `cpu`, three trainings' gender and matched probes have both.
 # The cell compares the Transformer's accuracies: trained must be better than untrained, and clearly better than shuffled
 # classes.
 

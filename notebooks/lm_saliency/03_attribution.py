@@ -131,7 +131,7 @@ sweep_tasks = ["number", "gender"]
 sweep_samples = 12  # SmoothGrad: N for a model of the sweep
 # Integrated Gradients: points on the path for a model of the sweep
 sweep_steps = 20
-# trainings also asked for whole lines where stage 1 cut; a published model always is
+# trainings also asked for whole lines where stage 1 cut; one of hf_models always is
 whole_trainings = [0]
 
 # %% [markdown]

@@ -319,8 +319,8 @@ in_words(of_all.replace({"method": naming.METHODS}), human)
 # %% [markdown] tags=["slide"]
 # *Reading it.* At scale `cpu`, with IG, the student of the QRNN passes fewer lines than the QRNN
 # itself on every set. The claim
-# fails<!-- lm_saliency/cpu/04_metrics/claims[id=qrnn_student_more_plausible].verdict -->: on Winobias, where alone it could be judged, a gain of five points is ruled out. On Winobias the student passes fewer lines, by -.05<!-- lm_saliency/cpu/04_metrics/contrasts[id=qrnn_student_more_plausible, comparison=Winobias, QRNN, IG: student - full].estimate -->
-# [-.08<!-- lm_saliency/cpu/04_metrics/contrasts[id=qrnn_student_more_plausible, comparison=Winobias, QRNN, IG: student - full].low -->, -.01<!-- lm_saliency/cpu/04_metrics/contrasts[id=qrnn_student_more_plausible, comparison=Winobias, QRNN, IG: student - full].high -->]; on the other sets this was not judged.
+# fails<!-- lm_saliency/cpu/04_metrics/claims[id=qrnn_student_more_plausible].verdict -->: on Winobias, where alone it could be judged, a gain of five points is ruled out. There the difference, student minus full, is -.05<!-- lm_saliency/cpu/04_metrics/contrasts[id=qrnn_student_more_plausible, comparison=Winobias, QRNN, IG: student - full].estimate -->
+# [-.08<!-- lm_saliency/cpu/04_metrics/contrasts[id=qrnn_student_more_plausible, comparison=Winobias, QRNN, IG: student - full].low -->, -.01<!-- lm_saliency/cpu/04_metrics/contrasts[id=qrnn_student_more_plausible, comparison=Winobias, QRNN, IG: student - full].high -->]; on the other sets it was not judged.
 #
 # ## 6 · Table 7: a right answer, and the wrong noun
 #

@@ -1,7 +1,10 @@
 """Every run is told: the last one of runs.csv is the one whose tables are committed."""
 
+import math
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -9,7 +12,8 @@ import runs
 
 from lib.core.errors import TouchstoneError
 from lib.core.paths import material, reference_dir
-from lib.stats.claims import VERDICTS
+from lib.stats import claims as rules
+from lib.stats.claims import VERDICTS, Claim
 
 STUDIES = runs.told()
 
@@ -94,20 +98,51 @@ def test_an_open_claim_is_as_wide_as_the_intervals_of_its_open_comparisons() -> 
         assert half > (of_claims.loc[claim, "high"] - of_claims.loc[claim, "low"]) / 2
 
 
-def test_what_keeps_a_claim_open_is_told_as_data() -> None:
-    """By hand: an interval is as much narrower as the square root of what it rests on."""
+def part(estimate: float, half: float, verdict: str = "undecided", **more: Any) -> dict[str, Any]:
+    low, high = estimate - half, estimate + half
+    return {"estimate": estimate, "low": low, "high": high, "n": 40, "why": ""} | {
+        "verdict": verdict,
+        **more,
+    }
+
+
+def test_an_interval_is_as_much_narrower_as_the_square_root_of_what_it_rests_on() -> None:
     claims = {c.id: c for c in runs.read_claims(runs.material("lm_saliency") / "claims.yaml")}
     ahead, equal = claims["sg_beats_v"], claims["noise_of_text_and_code_alike"]  # .02; within .05
-    assert runs.times_the_data(ahead, 0.03, -0.03, 0.09) == pytest.approx(4)  # .06 must be .03
-    assert runs.times_the_data(ahead, -0.01, -0.07, 0.05) == pytest.approx(4)  # to fail: .03
-    assert runs.times_the_data(equal, 0.03, -0.01, 0.07) == pytest.approx(4)  # within: .02
-    assert runs.times_the_data(equal, -0.07, -0.11, -0.03) == pytest.approx(4)  # beyond: .02
-    assert pd.isna(runs.times_the_data(ahead, 0.05, 0.01, 0.09)), "the width decides already"
-    below = claims["lstm_follows_the_nearest_noun"]
-    assert below.direction == "less"
-    size = below.smallest_effect
-    found = runs.times_the_data(below, -2 * size, -6 * size, 2 * size)
-    assert found == pytest.approx(4)
+    below = claims["lstm_follows_the_nearest_noun"]  # less, by .05
+
+    def times(claim: Claim, **of: Any) -> float:
+        return runs.times_the_data(claim, SimpleNamespace(**part(**of)))
+
+    assert times(ahead, estimate=0.03, half=0.06) == pytest.approx(4)  # must be .03
+    assert times(ahead, estimate=-0.01, half=0.06) == pytest.approx(4)  # to fail: .03
+    assert times(equal, estimate=0.03, half=0.04) == pytest.approx(4)  # within: .02
+    assert times(equal, estimate=-0.07, half=0.04) == pytest.approx(4)  # beyond: .02
+    assert times(below, estimate=-0.1, half=0.2) == pytest.approx(4)
+    assert times(below, estimate=-0.1, half=0.05, n=8) == pytest.approx(2.5)  # twenty for eight
+    assert math.isinf(times(equal, estimate=0.05, half=0.04)), "on the margin itself"
+    assert math.isnan(times(ahead, estimate=0.03, half=math.nan))
+    assert runs.ENOUGH == rules._MIN_SENTENCES
+
+
+def test_the_least_data_that_decide_a_claim_and_how() -> None:
+    claims = {c.id: c for c in runs.read_claims(runs.material("lm_saliency") / "claims.yaml")}
+    every, most = claims["sg_beats_v"], claims["sg_beats_v_anywhere"]  # .02, all; .05, most
+    assert (every.quorum, most.quorum) == ("all", "most")
+
+    def least(claim: Claim, *parts: dict[str, Any]) -> tuple[float, str]:
+        return runs.least_data(claim, pd.DataFrame(parts))
+
+    holds, fails, far = part(0.04, 0.08), part(-0.02, 0.12), part(0.01, 1.0)
+    assert least(every, holds, fails) == (pytest.approx(4), "partly"), "the first that is reached"
+    assert least(every, fails, far) == (pytest.approx(9), "fails")
+    unlearnt = part(0.5, 0.1, "not run")
+    assert least(every, unlearnt, fails) == (pytest.approx(9), "fails")
+    one = part(0.5, 0.1, why="one seed: the spread between trainings is not known")
+    assert math.isnan(least(every, one)[0]) and least(every, unlearnt)[1] == "stays open"
+    three = [part(0.1, 0.2), part(0.1, 0.3), part(-0.1, 0.9)]
+    assert least(most, *three) == (pytest.approx(4), "partly")
+    assert least(most, *[part(0.0, 0.1), part(0.0, 0.2), part(0.0, 9)])[1] == "fails"
 
 
 def test_claims_that_were_added_later_are_counted_by_themselves(

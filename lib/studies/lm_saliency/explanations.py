@@ -78,8 +78,8 @@ class Explained(NamedTuple):
         return self.size not in ("full", "student")
 
     @property
-    def is_published(self) -> bool:
-        """Whether it is a model of Hugging Face: one training, and its weights are kept."""
+    def is_of_hugging_face(self) -> bool:
+        """Whether it is one of `hf_models`, which has one training, and weights that are kept."""
         return self.architecture.removesuffix(GRAMMAR) not in ARCHITECTURES
 
     @property
@@ -334,7 +334,7 @@ class Explanations:
         """
         if unit.is_swept and unit.dataset == _NOT_SWEPT:
             return False
-        is_asked_whole = unit.is_published or unit.training in self.values["whole_trainings"]
+        is_asked_whole = unit.is_of_hugging_face or unit.training in self.values["whole_trainings"]
         if unit.is_whole and (unit.is_swept or not is_asked_whole):
             return False
         return (*unit[1:], task_of_set(unit.dataset)) in self._asked

@@ -69,13 +69,13 @@ class Probing:
         return [kind for kind in KINDS if has_controls or kind not in CONTROLS]
 
     def further_controls(self, plan: Plan) -> list[str]:
-        """Those in `FURTHER` that are asked for: of some trainings, where a model has both probes.
+        """Those in `FURTHER` that are asked for: of some trainings, where a model has all `KINDS`.
 
         Nothing else depends on them, so a model whose weights are gone can do without.
         """
         is_asked = plan.training in self.values["control_trainings"]
-        has_both = {*CONTROLS, *TASKS} <= set(self.kinds_of(plan))
-        return list(FURTHER) if is_asked and has_both else []
+        has_all = set(KINDS) <= set(self.kinds_of(plan))
+        return list(FURTHER) if is_asked and has_all else []
 
     def sets_of(self, plan: Plan) -> list[str]:
         """The sets whose task a model has a probe for."""

@@ -123,7 +123,6 @@ probe_epochs = 4  # passes over a probe's examples
 probe_lr = 0.003  # learning rate of a probe
 probe_batch = 32  # examples in a step of a probe
 n_probe_examples = 4000  # examples a probe learns from, at most
-control_trainings = []  # trainings with controls also for gender and matched probes
 n_bootstrap = 1000  # resamples per interval
 alpha = 0.05  # level of the tests; the intervals have 1 - alpha
 
@@ -341,15 +340,16 @@ in_words(swept.assign(size=settings), human | {"learnt": "has learnt number"})
 # classes.
 
 # %%
-further = [
-    probing.row(plan, kind) for plan in plans for kind in probing.further_controls(plan)
-]
-full = pd.concat([rows, *further], ignore_index=True)
+further = {plan: probing.further_controls(plan) for plan in plans}
+more = [probing.row(plan, kind) for plan, kinds in further.items() for kind in kinds]
+full = pd.concat([rows, *more], ignore_index=True)
 full = full[(full["size"] == "full") & full["architecture"].isin(architectures)]
 names = {"number": "trained", "gender": "trained gender", "matched": "trained matched"}
 full = full.assign(probe=full["architecture"] + ", " + full["kind"].replace(names))
 has_control = full["kind"].isin(["number", *CONTROLS])
-has_control |= full["training"].isin(control_trainings)
+has_control |= full["training"].isin(
+    {plan.training for plan in further if further[plan]}
+)
 controls = full.loc[has_control, ["probe", "training", "accuracy", "low", "high"]]
 last = controls[controls["training"] == 0].set_index("probe")
 best, before, chance = (

@@ -69,13 +69,19 @@ class Probing:
         return [kind for kind in KINDS if has_controls or kind not in CONTROLS]
 
     def further_controls(self, plan: Plan) -> list[str]:
-        """Those in `FURTHER` that are asked for: of some trainings, where a model has all `KINDS`.
+        """Those in `FURTHER` that a run of published units has: of a model with all `KINDS`, those
+        that are published, and all where its weights are here.
 
         Nothing else depends on them, so a model whose weights are gone can do without.
         """
-        is_asked = plan.training in self.values["control_trainings"]
-        has_all = set(KINDS) <= set(self.kinds_of(plan))
-        return list(FURTHER) if is_asked and has_all else []
+        if not self.values["reuse_units"] or not set(KINDS) <= set(self.kinds_of(plan)):
+            return []
+        is_here, store = self.models.file_of(plan).is_file(), self.models.store
+        return [
+            kind
+            for kind in FURTHER
+            if is_here or store.load(_unit(plan, kind), self._key(plan, kind)) is not None
+        ]
 
     def sets_of(self, plan: Plan) -> list[str]:
         """The sets whose task a model has a probe for."""
@@ -94,14 +100,14 @@ class Probing:
         """
         check_choice("the probe", kind, (*KINDS, *FURTHER))
         self._path(plan, kind)  # where it is, it is this stage's file
-        unit = f"probe-{plan.name}-{kind.replace(' ', '-')}"
+        unit = _unit(plan, kind)
         with self.models.store.claim(unit):
             row = self.models.store.load(unit, self._key(plan, kind))
             return self._fit(plan, kind, unit)[1] if row is None else row
 
     def probe(self, plan: Plan, kind: str) -> Probe:
         """A probe, from disk where it was finished before."""
-        unit, path = f"probe-{plan.name}-{kind.replace(' ', '-')}", self._path(plan, kind)
+        unit, path = _unit(plan, kind), self._path(plan, kind)
         with self.models.store.claim(unit):
             if self.models.store.load(unit, self._key(plan, kind), [path]) is None:
                 return self._fit(plan, kind, unit)[0]
@@ -269,6 +275,10 @@ def _margins(probe: Probe, states: Float[Tensor, "batch hidden"]) -> Float[np.nd
     """The log-odds of class 1 after each prefix."""
     logits = probe.layer(states)  # (batch, class)
     return (logits[:, 1] - logits[:, 0]).cpu().numpy().astype(float)
+
+
+def _unit(plan: Plan, kind: str) -> str:
+    return f"probe-{plan.name}-{kind.replace(' ', '-')}"
 
 
 def _examples_of(kind: str) -> str:

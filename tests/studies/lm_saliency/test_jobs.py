@@ -161,15 +161,26 @@ def test_jobs_are_the_notebooks_units_and_are_found_by_them(
     }
 
 
-def test_gender_and_matched_probes_get_their_controls_where_they_are_asked_for(
-    texts: None, monkeypatch: pytest.MonkeyPatch
+def test_gender_and_matched_probes_get_their_controls_where_weights_are(
+    texts: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stage = closed_stage("lm_saliency", "small", "02_training")
-    given = values("02_training") | {"trainings": 2, "control_trainings": [1]}
-    asked = Probing(Trainings(stage, given))
+    more = {"trainings": 2, "reuse_units": True}
+    monkeypatch.setattr(units, "reference_dir", lambda *_: tmp_path / "published")
+    asked = Probing(Trainings(stage, values("02_training") | more))
     plans = asked.models.plans
-    has_more = [key for key, plan in plans.items() if asked.further_controls(plan)]
-    assert has_more == [("LSTM", "full", 1), ("Transformer", "full", 1)]
+
+    def has_more(probing_of: Probing) -> list[tuple[str, str, int]]:
+        return [key for key, plan in plans.items() if probing_of.further_controls(plan)]
+
+    for plan in plans.values():
+        asked.models.about(plan)  # trained, and published
+    for model in (stage.folder / "models").glob("*"):
+        if not model.stem.startswith("LSTM-full-1"):
+            model.unlink()
+    assert has_more(asked) == [("LSTM", "full", 1)]
+    alone = Probing(Trainings(stage, values("02_training") | more | {"reuse_units": False}))
+    assert has_more(alone) == [], "none where nothing is published, as at scale small"
     assert not any(set(probing.FURTHER) & set(asked.kinds_of(plan)) for plan in plans.values()), (
         "answers and explanations do not depend on them"
     )
@@ -196,6 +207,9 @@ def test_gender_and_matched_probes_get_their_controls_where_they_are_asked_for(
         now = seen["lm"].state_dict()
         is_first = all(torch.equal(now[name], first[name]) for name in first)
         assert is_first == kind.startswith("untrained")
+    shutil.rmtree(stage.folder)  # a new machine, with what is published
+    anew = Probing(Trainings(stage, values("02_training") | more))
+    assert has_more(anew) == [("LSTM", "full", 1)]
 
 
 def test_a_published_model_is_asked_for_whole_lines_whatever_the_trainings(texts: None) -> None:

@@ -340,16 +340,15 @@ in_words(swept.assign(size=settings), human | {"learnt": "has learnt number"})
 # classes.
 
 # %%
-further = {plan: probing.further_controls(plan) for plan in plans}
-more = [probing.row(plan, kind) for plan, kinds in further.items() for kind in kinds]
-full = pd.concat([rows, *more], ignore_index=True)
+further = [
+    probing.row(plan, kind) for plan in plans for kind in probing.further_controls(plan)
+]
+full = pd.concat([rows, *further], ignore_index=True)
 full = full[(full["size"] == "full") & full["architecture"].isin(architectures)]
 names = {"number": "trained", "gender": "trained gender", "matched": "trained matched"}
 full = full.assign(probe=full["architecture"] + ", " + full["kind"].replace(names))
 has_control = full["kind"].isin(["number", *CONTROLS])
-has_control |= full["training"].isin(
-    {plan.training for plan in further if further[plan]}
-)
+has_control |= full["training"].isin({row["training"].item() for row in further})
 controls = full.loc[has_control, ["probe", "training", "accuracy", "low", "high"]]
 last = controls[controls["training"] == 0].set_index("probe")
 best, before, chance = (

@@ -516,7 +516,8 @@ both["text"] = [
     f"{row.estimate:.1f} [{row.low:.1f}, {row.high:.1f}]" for row in both.itertuples()
 ]
 both = both.pivot(index=["dataset", "scheme"], columns="quantity", values="text")
-both = both.reindex(columns=["TPR", "TNR", "difference"])  # where no set has two classes
+# Columns also where no set has two classes.
+both = both.reindex(columns=["TPR", "TNR", "difference"])
 notebooks.show_table(
     both[both["TPR"].notna()].reset_index().replace(PLAIN),
     {

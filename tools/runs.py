@@ -137,7 +137,7 @@ def open_claims(study: str, claims: Path) -> pd.DataFrame:
     """
     table = judged(claims)
     registered = {claim.id: claim for claim in read_claims(material(study) / "claims.yaml")}
-    left = table[table["id"].isin(registered) & table["verdict"].isin(["undecided", "not run"])]
+    left = table[table["id"].isin(registered) & table["verdict"].isin(OPEN)]
     parts = pd.concat([pd.read_csv(path) for path in comparisons(claims.parents[1])])
     undecided = parts[parts["verdict"] == "undecided"]
     widths = ((undecided["high"] - undecided["low"]) / 2).groupby(undecided["id"]).median()
@@ -305,7 +305,7 @@ def across_studies() -> pd.DataFrame:
 
 def _is_decided(verdicts: Sequence[str], quorum: str) -> bool:
     joint = combine([Verdict(verdict, "") for verdict in verdicts], quorum)
-    return joint.verdict not in ("undecided", "not run")
+    return joint.verdict not in OPEN
 
 
 def _most_of_raw(parts: pd.DataFrame, kind: str) -> pd.Series:

@@ -14,11 +14,11 @@ from torch import Tensor
 
 from ..core.errors import TouchstoneError
 from .batch import TokenBatch
-from .regression import all_masks, fit_all, shapley_values
+from .regression import all_masks, fit_all, in_pairs, shapley_values
 from .seam import TokenScores
 
 # The weight of the full and the empty sentence in Kernel SHAP's regression, as in captum.
-_ANCHOR = 1e6
+_ANCHOR, _ANCHORS = 1e6, 2
 _LARGEST_EXACT = 16  # players of whom every coalition is tried
 
 
@@ -56,8 +56,8 @@ def kernel_shap(
 
     The draws are captum's, each row's from its own seed; two are the full and the empty sentence.
     With `exact` a row with at most n_samples coalitions gets its Shapley values by their
-    definition. With a `tolerance` a row stops when the error of its shares is below it
-    (`regression.fit_all`).
+    definition. With a `tolerance` the draws come in pairs of opposites (`regression.in_pairs`), and
+    a row stops when the error of its shares is below it (`regression.fit_all`).
     """
     if n_samples < 3:
         raise TouchstoneError(
@@ -69,10 +69,12 @@ def kernel_shap(
         _drawn(is_word, n_samples, seed)
         for is_word, seed in zip(batch.words, batch.seeds, strict=True)
     ]
+    if tolerance is not None:
+        draws = [in_pairs(*pair, _ANCHORS) for pair in zip(draws, batch.words, strict=True)]
     masks = torch.stack(draws)  # (batch, steps, tokens)
     weights = torch.ones(masks.shape[:2], dtype=torch.float64)
     # The full and the empty sentence have infinite weight in the theorem.
-    weights[:, :2] = _ANCHOR
+    weights[:, :_ANCHORS] = _ANCHOR
     few = (2.0**n_players <= n_samples) & torch.tensor(exact)
     drawn = (~few & (n_players > 1)).nonzero()[:, 0]
 
@@ -84,7 +86,7 @@ def kernel_shap(
     scores = torch.zeros(batch.mask.shape, dtype=torch.float64)
     samples, error = torch.zeros(len(scores)), torch.zeros(len(scores))
     if len(drawn):
-        fit = fit_all(masks[drawn], weights[drawn], worth, 0.0, tolerance, anchors=2)
+        fit = fit_all(masks[drawn], weights[drawn], worth, 0.0, tolerance, _ANCHORS)
         scores[drawn], samples[drawn], error[drawn] = fit
     rest = (few | (n_players <= 1)).nonzero()[:, 0]
     scores[rest], samples[rest] = _exact(batch, rest.tolist()), 2.0 ** n_players[rest].float()

@@ -23,13 +23,14 @@ from ..models.shortcuts import (
 )
 from ..models.text_model import TextModel, device_of
 from .budget import TokenBudget
-from .regression import all_masks, fit_all, weighted_ridge
+from .regression import all_masks, fit_all, in_pairs, weighted_ridge
 from .seam import Row, WordScores, class_score
 
 Ids = tuple[int, ...]
 _HOST = torch.device("cpu")
 _POOL = 64  # sentences whose altered texts are scored together
 _KERNEL_WIDTH, _PENALTY = 25.0, 1.0  # of the authors' package
+_ANCHORS = 1  # the text itself is the first draw
 
 
 def lime(
@@ -44,9 +45,9 @@ def lime(
     """LIME (Ribeiro et al. 2016, eq. 1): a weighted ridge regression on which words are left.
 
     With `exact` a row with at most n_samples subsets of words is fitted to all of them, each
-    weighing what it weighs on average over the draws. With a `tolerance` a row stops when the error
-    of its shares is below it
-    (`regression.fit_all`), at n_samples at the latest.
+    weighing what it weighs on average over the draws. With a `tolerance` the draws after the text
+    itself come in pairs of opposites (`regression.in_pairs`), and a row stops when the error of its
+    shares is below it (`regression.fit_all`), at n_samples at the latest.
     """
     if n_samples < 2:
         raise TouchstoneError(
@@ -79,12 +80,15 @@ def _pooled(
             [lime_masks(lengths[i], n_samples, pool.rows[i].seed, widest) for i in drawn]
         )
         n_words = torch.tensor([lengths[i] for i in drawn])
+        if tolerance is not None:
+            own = torch.arange(widest) < n_words[:, None]  # (batch, tokens)
+            masks = torch.stack([in_pairs(*pair, _ANCHORS) for pair in zip(masks, own)])
         weights = kernel((masks.sum(2) - (widest - n_words)[:, None]) / n_words[:, None])
 
         def worth(rows: Tensor, start: int, stop: int) -> Tensor:
             return pool.scores([drawn[row] for row in rows.tolist()], masks[rows, start:stop])
 
-        fit = fit_all(masks, weights, worth, _PENALTY, tolerance)
+        fit = fit_all(masks, weights, worth, _PENALTY, tolerance, _ANCHORS)
         for i, of_row, n, error in zip(drawn, *fit, strict=True):
             found[i] = of_row[: lengths[i]].numpy(), n.item(), error.item()
     found |= {i: (_expected(pool, i, n_samples), 2.0 ** lengths[i], 0.0) for i in sorted(few)}

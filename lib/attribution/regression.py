@@ -61,7 +61,8 @@ def fit_all(
     To all draws, or with a `tolerance` to as many as each row needs. `worth(rows, start, stop)`
     returns the scores of draws start to stop of chosen rows. A row is done when the jackknife error
     of its shares (score by sum of sizes), largest over the players, is at most `tolerance`. The
-    first `anchors` draws belong to every group of the jackknife.
+    first `anchors` draws belong to every group of the jackknife; the others come in pairs (see
+    `in_pairs`), which no group divides.
     """
     if tolerance is not None and not 0 < tolerance < 1:
         raise TouchstoneError(
@@ -98,10 +99,10 @@ def jackknife_error(
 
     Delete-a-group jackknife: sqrt((G - 1) / G * sum over groups (share without the group - their
     mean)^2). The penalty is scaled down with the draws, or leaving some out would shrink all
-    coefficients.
+    coefficients. A group has both draws of a pair.
     """
-    group = torch.arange(masks.shape[1], device=masks.device) % _GROUPS
-    # Left out, they would leave the regression without its two fixed ends.
+    group = (torch.arange(masks.shape[1], device=masks.device) - anchors) // 2 % _GROUPS
+    # Left out, they would leave the regression without its fixed ends.
     group[:anchors] = -1
     without = []
     for left_out in range(_GROUPS):
@@ -112,6 +113,26 @@ def jackknife_error(
     shares = torch.stack(without)  # (groups, batch, tokens)
     spread = (shares - shares.mean(0)).pow(2).sum(0) * (_GROUPS - 1) / _GROUPS
     return spread.sqrt().amax(-1)
+
+
+def in_pairs(
+    masks: Bool[Tensor, "step token"], players: Bool[Tensor, "token"], anchors: int
+) -> Bool[Tensor, "step token"]:
+    """Draws with every second one replaced by the opposite of the one before it.
+
+    What two opposite coalitions have in common says nothing about a single player, and cancels; so
+    fewer draws are enough (Covert & Lee 2021). The first `anchors` draws stay, and so do columns
+    that are no players. A draw without any player is repeated, for its opposite is an anchor.
+
+    >>> in_pairs(torch.tensor([[1, 1], [1, 0], [1, 1]]) == 1, torch.ones(2) == 1, 1).int().tolist()
+    [[1, 1], [1, 0], [0, 1]]
+    """
+    first, second = masks[anchors::2], masks[anchors + 1 :: 2]
+    first = first[: len(second)]
+    is_empty = ~(first & players).any(-1, keepdim=True)
+    paired = masks.clone()
+    paired[anchors + 1 :: 2] = torch.where(is_empty, first, ~first | ~players)
+    return paired
 
 
 def all_masks(n_players: int) -> Bool[Tensor, "step token"]:

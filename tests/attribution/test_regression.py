@@ -14,6 +14,7 @@ from sklearn.linear_model import LinearRegression, Ridge
 from lib.attribution.regression import (
     all_masks,
     fit_all,
+    in_pairs,
     jackknife_error,
     shapley_values,
     weighted_ridge,
@@ -71,15 +72,18 @@ def test_shapley_values_of_a_glove_game() -> None:
     assert shapley_values(worth, masks).tolist() == pytest.approx([1 / 6, 1 / 6, 2 / 3])
 
 
-@pytest.mark.parametrize("anchors", [0, 2])
+@pytest.mark.parametrize("anchors", [0, 1, 2])
 def test_the_jackknife_error_is_the_one_of_its_definition(anchors: int) -> None:
-    """Eighths left out one by one, the fits by scikit-learn; the first draws are never left out."""
+    """Eighths left out one by one, pairs together; the first draws are never left out.
+
+    The fits are scikit-learn's.
+    """
     draw = np.random.default_rng(3)
-    n, penalty = 24, 0.5
+    n, penalty = 48, 0.5
     masks, values, weights = draw.random((n, 3)) < 0.5, draw.normal(size=n), draw.uniform(1, 2, n)
     shares = []
     for left_out in range(8):
-        rest = [i for i in range(n) if i % 8 != left_out or i < anchors]
+        rest = [i for i in range(n) if (i - anchors) // 2 % 8 != left_out or i < anchors]
         ridge = Ridge(alpha=penalty * len(rest) / n)
         ridge.fit(masks[rest].astype(float), values[rest], sample_weight=weights[rest])
         shares.append(ridge.coef_ / np.abs(ridge.coef_).sum())
@@ -87,6 +91,39 @@ def test_the_jackknife_error_is_the_one_of_its_definition(anchors: int) -> None:
     as_batch = [torch.tensor(array)[None] for array in (masks, values, weights)]
     found = jackknife_error(*as_batch, penalty, anchors).item()
     assert found == pytest.approx(np.sqrt(7 / 8 * spread).max(), rel=1e-9)
+
+
+@given(st.integers(0, 10**6), st.integers(1, 9), st.integers(1, 12), st.integers(0, 2))
+@settings(max_examples=40, deadline=None)
+def test_every_second_draw_is_the_opposite_of_the_one_before(
+    seed: int, d: int, n: int, anchors: int
+) -> None:
+    """Anchors, first draws and who is no player stay; nobody's opposite is nobody again."""
+    draw = np.random.default_rng(seed)
+    players = torch.tensor(draw.random(d + 1) < 0.8)
+    masks = torch.tensor(draw.random((n, d + 1)) < 0.4) | ~players
+    found = in_pairs(masks, players, anchors)
+    for i in range(n):
+        is_second = i > anchors and (i - anchors) % 2 == 1
+        one, other = masks[i - 1] & players, masks[i]
+        if is_second:
+            other = ~masks[i - 1] | ~players if one.any() else masks[i - 1]
+        assert found[i].tolist() == other.tolist()
+
+
+def test_pairs_cancel_what_two_opposites_have_in_common() -> None:
+    """Of six players an even number is present in both of a pair, or in neither."""
+    draw = torch.Generator().manual_seed(4)
+    plain = torch.rand(500, 6, generator=draw) < 0.5
+    plain = plain[plain.any(1)][:400]
+    players, weights = torch.ones(6).bool(), torch.ones(1, 400)
+    truth = torch.tensor([3.0, -1.0, 2.0, 1.0, 0.0, 1.0]).double()
+
+    def error(masks: torch.Tensor) -> float:
+        values = masks.double() @ truth + 2 * (masks.sum(1) % 2 == 0).double()
+        return jackknife_error(masks[None], values[None], weights, 0.0).item()
+
+    assert error(in_pairs(plain, players, 0)) < 1e-9 < 0.01 < error(plain)
 
 
 def test_no_effect_has_no_error() -> None:

@@ -50,14 +50,20 @@ def worth_of(
 
 
 def kernel_shap(
-    batch: TokenBatch, n_samples: int = 25, *, tolerance: float | None = None, exact: bool = False
+    batch: TokenBatch,
+    n_samples: int = 25,
+    *,
+    tolerance: float | None = None,
+    exact: bool = False,
+    paired_sampling: bool = True,
 ) -> TokenScores:
     """Kernel SHAP (Lundberg & Lee 2017, theorem 2): Shapley values, by regression on coalitions.
 
     The draws are captum's, each row's from its own seed; two are the full and the empty sentence.
     With `exact` a row with at most n_samples coalitions gets its Shapley values by their
-    definition. With a `tolerance` the draws come in pairs of opposites (`regression.in_pairs`), and
-    a row stops when the error of its shares is below it (`regression.fit_all`).
+    definition. With a `tolerance` a row stops when the error of its shares is below it
+    (`regression.fit_all`); then the draws come in pairs of opposites (`regression.in_pairs`),
+    unless `paired_sampling` is off.
     """
     if n_samples < 3:
         raise TouchstoneError(
@@ -69,7 +75,7 @@ def kernel_shap(
         _drawn(is_word, n_samples, seed)
         for is_word, seed in zip(batch.words, batch.seeds, strict=True)
     ]
-    if tolerance is not None:
+    if tolerance is not None and paired_sampling:
         draws = [in_pairs(*pair, _ANCHORS) for pair in zip(draws, batch.words, strict=True)]
     masks = torch.stack(draws)  # (batch, steps, tokens)
     weights = torch.ones(masks.shape[:2], dtype=torch.float64)

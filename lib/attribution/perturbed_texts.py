@@ -41,31 +41,32 @@ def lime(
     *,
     tolerance: float | None = None,
     exact: bool = False,
+    paired_sampling: bool = True,
 ) -> WordScores:
     """LIME (Ribeiro et al. 2016, eq. 1): a weighted ridge regression on which words are left.
 
     With `exact` a row with at most n_samples subsets of words is fitted to all of them, each
-    weighing what it weighs on average over the draws. With a `tolerance` the draws after the text
-    itself come in pairs of opposites (`regression.in_pairs`), and a row stops when the error of its
-    shares is below it (`regression.fit_all`), at n_samples at the latest.
+    weighing what it weighs on average over the draws. With a `tolerance` a row stops when the error
+    of its shares is below it (`regression.fit_all`), at n_samples at the latest; then the draws
+    after the text itself come in pairs of opposites (`regression.in_pairs`), unless
+    `paired_sampling` is off.
     """
     if n_samples < 2:
         raise TouchstoneError(
             f"LIME has n_samples = {n_samples}; one is the sentence itself, give 2 or more"
         )
+    how = n_samples, tolerance, exact, paired_sampling
     found = [
         of_row
         for start in range(0, len(rows), _POOL)
-        for of_row in _pooled(
-            TextPool(model, rows[start : start + _POOL], explained), n_samples, tolerance, exact
-        )
+        for of_row in _pooled(TextPool(model, rows[start : start + _POOL], explained), *how)
     ]
     about = {"samples": [row[1] for row in found], "error": [row[2] for row in found]}
     return WordScores([row[0] for row in found], about if tolerance is not None or exact else {})
 
 
 def _pooled(
-    pool: "TextPool", n_samples: int, tolerance: float | None, exact: bool
+    pool: "TextPool", n_samples: int, tolerance: float | None, exact: bool, is_paired: bool
 ) -> list[tuple[Float[np.ndarray, "token"], float, float]]:
     """A row's scores, the number of its texts, and the error of its largest share."""
     lengths = [len(row.words) for row in pool.rows]
@@ -80,7 +81,7 @@ def _pooled(
             [lime_masks(lengths[i], n_samples, pool.rows[i].seed, widest) for i in drawn]
         )
         n_words = torch.tensor([lengths[i] for i in drawn])
-        if tolerance is not None:
+        if tolerance is not None and is_paired:
             own = torch.arange(widest) < n_words[:, None]  # (batch, tokens)
             masks = torch.stack([in_pairs(*pair, _ANCHORS) for pair in zip(masks, own)])
         weights = kernel((masks.sum(2) - (widest - n_words)[:, None]) / n_words[:, None])

@@ -39,6 +39,21 @@ def test_kernel_shap_stops_when_its_error_is_small(bert: TextModel) -> None:
     assert gap < 0.08
 
 
+@pytest.mark.parametrize("method", ["Kernel SHAP", "LIME"])
+def test_only_draws_to_a_tolerance_come_in_pairs(bert: TextModel, method: str) -> None:
+    rows, all_of_them = as_rows(["he sings the old song ."]), {"tolerance": 1e-9, "n_samples": 40}
+    usual, paired, alone = (
+        explain(bert, rows, method, settings)["scores"][0]
+        for settings in (
+            {"n_samples": 40},
+            all_of_them,
+            {**all_of_them, "paired_sampling": False},
+        )
+    )
+    np.testing.assert_allclose(alone, usual, atol=1e-7)
+    assert np.abs(np.subtract(paired, usual)).max() > 1e-4
+
+
 def test_short_rows_are_exact_where_all_coalitions_are_fewer_than_the_samples(
     family: RunsFromEmbeddings,
 ) -> None:

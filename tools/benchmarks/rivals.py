@@ -134,7 +134,7 @@ def _integrated(found: pd.DataFrame) -> dict[tuple[str, str], Peer]:
 
 
 def _kernel(found: pd.DataFrame) -> dict[tuple[str, str], Peer]:
-    n = int(found["samples"].max())
+    n = int(found["peer_samples"].max())
     return {
         ("work", "captum, one coalition at a time"): lambda model, rows: {
             KERNEL: captum_kernel(model, rows, 25, 1)
@@ -150,7 +150,7 @@ def _kernel(found: pd.DataFrame) -> dict[tuple[str, str], Peer]:
 
 
 def _lime(found: pd.DataFrame) -> dict[tuple[str, str], Peer]:
-    n = int(found["samples"].max())
+    n = int(found["peer_samples"].max())
 
     def arm(n_samples: int, together: int, is_sorted: bool) -> Peer:
         return lambda model, rows: {LIME: lime_texts(model, rows, n_samples, together, is_sorted)}
@@ -277,6 +277,14 @@ def peer_points(model: TextModel, rows: pd.DataFrame) -> int:
     return enough
 
 
+def peer_samples(model: TextModel, rows: pd.DataFrame, name: str) -> int:
+    """As many draws as bring every row's error to that of `ENOUGH` where they are not paired, as no
+    peer here pairs them.
+    """
+    asked = name, {**ENOUGH[name], "paired_sampling": False}
+    return int(explain_many(model, rows, [asked])["samples"].max())
+
+
 def measure(
     work: Work,
     model: TextModel,
@@ -303,6 +311,8 @@ def measure(
     used = pd.concat([arm.found for arm in engines.values()])
     if IG in set(used["method"]):
         used["peer_points"] = peer_points(model, rows)
+    if work.name in ENOUGH:
+        used["peer_samples"] = peer_samples(model, rows, work.name)
     peers, lacking = _tried(work, used, model, as_rows, device)
     lines = []
     for equal in dict.fromkeys(equal for equal, _, _ in [*engines, *peers]):

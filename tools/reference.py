@@ -68,7 +68,7 @@ def renew(run: Path, reference: Path) -> None:
     too_big = [name for name, path in files.items() if path.stat().st_size > MOST_BYTES]
     if too_big:
         raise SystemExit(f"over {MOST_BYTES} bytes, not copied: {', '.join(too_big)}")
-    of_runs = {"decided.csv", "open_claims.csv"}
+    of_runs = {"decided.csv", "open_claims.csv", "power_of_claims.csv"}
     old = set(wanted(reference)) - of_runs if reference.is_dir() else set()
     for name in sorted(old - set(files)):
         (reference / name).unlink()

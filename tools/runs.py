@@ -11,9 +11,10 @@ Claims are judged by stage 04, and by appendices that have a claims.csv of their
 
 From them come two tables beside the run's own, in outputs/reference/<study>/cpu: decided.csv, how
 many claims were decided at first and after the last run, those registered later by themselves; and
-open_claims.csv, each claim that is open, with the width of its intervals and the reason. Two more
-stand in outputs/reference: across_studies.csv says what Holm's correction over all studies would
-leave, decided.csv how many claims of all studies are decided.
+open_claims.csv, each claim that is open, with the width of its intervals and the reason;
+power_of_claims.csv, what the intervals of each claim could find. Two more stand in
+outputs/reference: across_studies.csv says what Holm's correction over all studies would leave,
+decided.csv how many claims of all studies are decided.
 """
 
 import math
@@ -24,7 +25,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
+from scipy.stats import norm
 
 from lib.core.errors import TouchstoneError
 from lib.core.files import read_yaml, save_csv, write_atomic
@@ -38,6 +41,7 @@ RUNS, VERDICTS_OF_RUNS = "runs.csv", "run_verdicts.csv"
 ALPHA = 0.05  # that of the verdicts
 COLUMNS = ["verdict", "ours", "low", "high", "n"]  # of claims.csv
 OPEN = ("undecided", "not run")
+_Z, _ENOUGH_POWER = norm.ppf(1 - ALPHA / 2), 0.8
 ENOUGH = 20  # base sentences that lib.stats asks for; fewer decide nothing
 ONE_TRAINING = "one seed"  # begins the reason where no spread between trainings is known
 
@@ -149,6 +153,41 @@ def open_claims(study: str, claims: Path) -> pd.DataFrame:
     return left.rename(columns={"id": "claim"})[names].reset_index(drop=True)
 
 
+def power_of_claims(study: str, claims: Path) -> pd.DataFrame:
+    """What a run could find, from the spread that it has: a line for each claim that rests on
+    intervals. The estimates do not enter.
+
+    A normal distribution is assumed whose standard error is the half width by 1.96.
+
+    Args:
+        claims: the claims.csv of its stage 04.
+
+    Returns:
+        claim, direction, smallest_effect, comparisons (that have an interval), and medians over
+        them: half_width, detectable (the difference that excludes zero four times in five), power
+        (how often the interval excludes zero at the smallest effect; of a claim of equality, how
+        often it lies within the margin where nothing differs; of a claim of difference, how often
+        it lies beyond the margin at twice the margin); is_enough (power of four in five).
+    """
+    parts = pd.concat([pd.read_csv(path) for path in comparisons(claims.parents[1])])
+    parts = parts[np.isfinite(parts["high"] - parts["low"])]
+    lines = []
+    for claim in read_claims(material(study) / "claims.yaml"):
+        part = parts[parts["id"] == claim.id]
+        if part.empty or not claim.smallest_effect:
+            continue
+        half = (part["high"] - part["low"]).to_numpy() / 2
+        with np.errstate(divide="ignore"):  # an identity has no width
+            beyond = norm.cdf(_Z * (claim.smallest_effect / half - 1))
+        power = np.maximum(0, 2 * beyond - 1) if claim.direction == "equal" else beyond
+        about = claim.id, claim.direction, claim.smallest_effect, len(part)
+        detectable = np.median(half) * (1 + norm.ppf(_ENOUGH_POWER) / _Z)
+        lines.append((*about, np.median(half), detectable, np.median(power)))
+    names = ["claim", "direction", "smallest_effect", "comparisons"]
+    table = pd.DataFrame(lines, columns=[*names, "half_width", "detectable", "power"])
+    return table.assign(is_enough=table["power"] >= _ENOUGH_POWER)
+
+
 def least_data(claim: Claim, parts: pd.DataFrame) -> tuple[float, str]:
     """How many times as much data would decide an open claim, and how, if its estimates stay.
 
@@ -222,10 +261,12 @@ def comparisons(run: Path) -> list[Path]:
 
 
 def tell(study: str) -> None:
-    """Write decided.csv and open_claims.csv of the committed run."""
+    """Write decided.csv, open_claims.csv and power_of_claims.csv of the committed run."""
     folder = reference_dir(study, "cpu")
     save_csv(decided(study), folder / "decided.csv")
-    save_csv(open_claims(study, folder / "04_metrics" / "claims.csv"), folder / "open_claims.csv")
+    for make in (open_claims, power_of_claims):
+        table = make(study, folder / "04_metrics" / "claims.csv")
+        save_csv(table, folder / f"{make.__name__}.csv")
     common = ROOT / "outputs" / "reference"
     save_csv(across_studies(), common / "across_studies.csv")
     save_csv(decided_of_all(), common / "decided.csv")

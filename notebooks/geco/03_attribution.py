@@ -22,7 +22,7 @@
 #   the released 100 samples (LIME) and 25 samples (Kernel SHAP) it is
 #   .58<!-- geco/cpu/03_attribution/converged[dataset=D_A, scheme=CEf, method=LIME].MA_usual --> and
 #   .43<!-- geco/cpu/03_attribution/converged[dataset=D_A, scheme=CEf, method=Kernel SHAP].MA_usual -->. With samples until the error of a word's
-#   share is below one hundredth (20,000 samples at most), they reach
+#   share is below one hundredth, they reach
 #   .90<!-- geco/cpu/03_attribution/converged[dataset=D_A, scheme=CEf, method=LIME].MA --> and
 #   .92<!-- geco/cpu/03_attribution/converged[dataset=D_A, scheme=CEf, method=Kernel SHAP].MA -->. The median is
 #   16,384<!-- geco/cpu/03_attribution/converged[dataset=D_A, scheme=CEf, method=LIME].samples --> samples for LIME (thirty sentences, one BERT whose
@@ -642,8 +642,9 @@ print(f"{len(table)} runs with other numbers of samples")
 
 # %% [markdown]
 # How many samples are enough? Leave out an eighth of the draws at a time (a *jackknife*): how far the shares then move
-# is an estimate of their error. We draw until this error is below `tolerance`, or `most_samples` is reached. For a
-# short sentence we use all subsets of its words. We explain one form of each base sentence:
+# estimates their error. We draw until this error is below `tolerance`, or `most_samples` is reached. Draws come in
+# pairs: the second keeps what the first leaves out. A short sentence gets all subsets of its words. We explain one
+# form of each base sentence:
 
 # %% tags=["nbval-ignore-output"]
 there = trained.query("dataset in @converged_datasets")

@@ -2,10 +2,12 @@
 
 import math
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 import runs
@@ -73,6 +75,8 @@ def test_a_run_is_added_and_none_is_changed(
 @pytest.mark.parametrize("study", STUDIES)
 def test_what_is_decided_and_what_is_open_is_told_of_the_last_run(study: str) -> None:
     folder = reference_dir(study, "cpu")
+    told = pd.read_csv(folder / "power_of_claims.csv")
+    pd.testing.assert_frame_equal(told, runs.power_of_claims(study, claims_of(study)))
     counted, left = (pd.read_csv(folder / f"{name}.csv") for name in ("decided", "open_claims"))
     pd.testing.assert_frame_equal(counted, runs.decided(study))
     now = runs.open_claims(study, claims_of(study))
@@ -123,6 +127,44 @@ def test_an_interval_is_as_much_narrower_as_the_square_root_of_what_it_rests_on(
     assert math.isinf(times(equal, estimate=0.05, half=0.04)), "on the margin itself"
     assert math.isnan(times(ahead, estimate=0.03, half=math.nan))
     assert runs.ENOUGH == rules._MIN_SENTENCES
+
+
+def test_the_power_of_a_claim_is_how_often_draws_find_its_smallest_effect(tmp_path: Path) -> None:
+    """A hundred thousand estimates about the effect, each with its interval, counted."""
+    registered = {c.id: c for c in runs.read_claims(runs.material("geco") / "claims.yaml")}
+    ahead, equal = registered["three_best"], registered["three_on_par_on_D_S"]
+    other = registered["forms_explained_differently"]
+    (tmp_path / "04_metrics").mkdir()
+    halves, size = (0.01, 0.02, 0.5), {c.id: c.smallest_effect for c in (ahead, equal, other)}
+    lines = [
+        {"id": name, "comparison": "", "p_effect": 1.0, "p_absence": 1.0}
+        | {"estimate": 0.3, "low": 0.3 - half, "high": 0.3 + half, "n": 40, "verdict": "holds"}
+        for name in size
+        for half in halves
+    ]
+    lines.append({**lines[0], "low": math.nan, "high": math.nan})  # one training: no interval
+    claims = tmp_path / "04_metrics" / "claims.csv"
+    pd.DataFrame(lines).to_csv(claims.with_name("comparisons.csv"), index=False)
+    found = runs.power_of_claims("geco", claims).set_index("claim")
+    assert set(found.index) == set(size) and set(found["comparisons"]) == {3}
+    assert found["half_width"].tolist() == pytest.approx([0.02] * 3)
+    draw = np.random.default_rng(0).normal(scale=0.02 / 1.96, size=100_000)
+
+    def share(true: float, does_find: Callable[[np.ndarray], np.ndarray]) -> float:
+        return float(does_find(true + draw).mean())
+
+    def power(claim: Claim) -> float:
+        return float(found.loc[claim.id, "power"])
+
+    margin = size[equal.id]
+    assert power(ahead) == pytest.approx(share(size[ahead.id], lambda x: x > 0.02), abs=0.01)
+    inside = share(0, lambda x: np.abs(x) + 0.02 < margin)
+    assert power(equal) == pytest.approx(inside, abs=0.01)
+    beyond = share(2 * size[other.id], lambda x: x - 0.02 > size[other.id])
+    assert power(other) == pytest.approx(beyond, abs=0.01)
+    detectable = found["detectable"].iloc[0]
+    assert share(detectable, lambda x: x > 0.02) == pytest.approx(0.8, abs=0.01)
+    assert (found["is_enough"] == (found["power"] >= 0.8)).all() and found["is_enough"].any()
 
 
 def test_the_least_data_that_decide_a_claim_and_how() -> None:

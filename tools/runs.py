@@ -154,23 +154,26 @@ def open_claims(study: str, claims: Path) -> pd.DataFrame:
 
 
 def power_of_claims(study: str, claims: Path) -> pd.DataFrame:
-    """What a run could find, from the spread that it has: a line for each claim that rests on
-    intervals. The estimates do not enter.
+    """What a run could find, from the spread that it has and not from its estimates: a line for
+    each claim that has a smallest effect and comparisons with an interval that may decide it.
 
-    A normal distribution is assumed whose standard error is the half width by 1.96.
+    Roughly: a normal distribution is assumed whose standard error is the half width by 1.96, which
+    is too small where few trainings make the interval one of Student's t; and a claim with several
+    comparisons has Holm's correction and a quorum, which are not counted in.
 
     Args:
         claims: the claims.csv of its stage 04.
 
     Returns:
-        claim, direction, smallest_effect, comparisons (that have an interval), and medians over
-        them: half_width, detectable (the difference that excludes zero four times in five), power
-        (how often the interval excludes zero at the smallest effect; of a claim of equality, how
-        often it lies within the margin where nothing differs; of a claim of difference, how often
-        it lies beyond the margin at twice the margin); is_enough (power of four in five).
+        claim, of (difference or equality), direction, smallest_effect, comparisons, and medians
+        over them: half_width, detectable (the difference at which the interval excludes zero four
+        times in five), power (how often it excludes zero at the smallest effect; of equality, how
+        often it lies within the margin where nothing differs; of "different", how often it lies
+        beyond the margin at twice the margin); is_enough (power of four in five).
     """
     parts = pd.concat([pd.read_csv(path) for path in comparisons(claims.parents[1])])
-    parts = parts[np.isfinite(parts["high"] - parts["low"])]
+    decides = (parts["verdict"] != "not run") & ~parts["why"].fillna("").str.contains(ONE_TRAINING)
+    parts = parts[decides & np.isfinite(parts["high"] - parts["low"])]
     lines = []
     for claim in read_claims(material(study) / "claims.yaml"):
         part = parts[parts["id"] == claim.id]
@@ -180,10 +183,11 @@ def power_of_claims(study: str, claims: Path) -> pd.DataFrame:
         with np.errstate(divide="ignore"):  # an identity has no width
             beyond = norm.cdf(_Z * (claim.smallest_effect / half - 1))
         power = np.maximum(0, 2 * beyond - 1) if claim.direction == "equal" else beyond
-        about = claim.id, claim.direction, claim.smallest_effect, len(part)
+        of = "equality" if claim.direction == "equal" else "difference"
+        about = claim.id, of, claim.direction, claim.smallest_effect, len(part)
         detectable = np.median(half) * (1 + norm.ppf(_ENOUGH_POWER) / _Z)
         lines.append((*about, np.median(half), detectable, np.median(power)))
-    names = ["claim", "direction", "smallest_effect", "comparisons"]
+    names = ["claim", "of", "direction", "smallest_effect", "comparisons"]
     table = pd.DataFrame(lines, columns=[*names, "half_width", "detectable", "power"])
     return table.assign(is_enough=table["power"] >= _ENOUGH_POWER)
 

@@ -14,6 +14,7 @@ from ..core.errors import TouchstoneError
 
 _GROUPS = 8  # of the draws, for the jackknife
 _FIRST = 128  # draws before the first look at the error; each look comes after twice as many
+_A_PLAYER = 4  # draws a player before a row is done: with fewer the groups can agree by chance
 _RANK = 1e-12  # relative eigenvalues below this count as zero, as in a pseudo-inverse
 _Masks = Bool[Tensor, "batch step token"]
 
@@ -60,9 +61,9 @@ def fit_all(
 
     To all draws, or with a `tolerance` to as many as each row needs. `worth(rows, start, stop)`
     returns the scores of draws start to stop of chosen rows. A row is done when the jackknife error
-    of its shares (score by sum of sizes), largest over the players, is at most `tolerance`. The
-    first `anchors` draws belong to every group of the jackknife; the others come in pairs (see
-    `in_pairs`), which no group divides.
+    of its shares (score by sum of sizes), largest over the players, is at most `tolerance`, and it
+    has four draws a player. The first `anchors` draws belong to every group of the jackknife; the
+    others are taken two by two, so that no group divides a pair (see `in_pairs`).
     """
     if tolerance is not None and not 0 < tolerance < 1:
         raise TouchstoneError(
@@ -73,6 +74,7 @@ def fit_all(
     scores = torch.zeros(n_rows, masks.shape[2], dtype=torch.float64, device=masks.device)
     samples = torch.zeros(n_rows, device=masks.device)
     error = torch.ones(n_rows, device=masks.device)
+    least = _A_PLAYER * (~masks.all(1)).sum(1)  # (batch,): who is always present is no player
     active, start = torch.arange(n_rows, device=masks.device), 0
     while len(active):
         # Doubling: the fits together cost at most twice the last one.
@@ -83,7 +85,8 @@ def fit_all(
         if tolerance is None:
             break
         error[active] = jackknife_error(*fit, penalty, anchors).to(error)
-        active = active[error[active] > tolerance] if stop < n else active[:0]
+        is_done = (error[active] <= tolerance) & (least[active] <= stop)
+        active = active[~is_done] if stop < n else active[:0]
         start = stop
     return scores, samples, error
 
@@ -120,9 +123,10 @@ def in_pairs(
 ) -> Bool[Tensor, "step token"]:
     """Draws with every second one replaced by the opposite of the one before it.
 
-    What two opposite coalitions have in common says nothing about a single player, and cancels; so
-    fewer draws are enough (Covert & Lee 2021). The first `anchors` draws stay, and so do columns
-    that are no players. A draw without any player is repeated, for its opposite is an anchor.
+    What two opposite coalitions have in common says nothing about a single player. It cancels where
+    both weigh the same, as in Kernel SHAP, and in part where they do not, as in LIME; so fewer
+    draws are enough (Covert & Lee 2021). The first `anchors` draws stay, and so do columns that are
+    no players. A draw without any player is repeated, for its opposite is an anchor.
 
     >>> in_pairs(torch.tensor([[1, 1], [1, 0], [1, 1]]) == 1, torch.ones(2) == 1, 1).int().tolist()
     [[1, 1], [1, 0], [0, 1]]

@@ -155,6 +155,20 @@ def test_draws_double_until_each_row_is_sure() -> None:
     torch.testing.assert_close(everything[1], scores[1])
 
 
+def test_a_row_has_four_draws_a_player_before_it_is_done() -> None:
+    """With fewer its groups may agree on a wrong fit; a column that is always there is no player."""
+    draw = torch.Generator().manual_seed(9)
+    masks = torch.rand(2, 600, 60, generator=draw) < 0.5
+    masks[0, :, 30:] = True
+    values = masks.double().sum(-1)
+
+    def worth(rows: torch.Tensor, start: int, stop: int) -> torch.Tensor:
+        return values[rows, start:stop]
+
+    _, samples, error = fit_all(masks, torch.ones(2, 600), worth, 0.0, tolerance=0.5)
+    assert samples.tolist() == [128, 256] and (error <= 0.5).all()
+
+
 @pytest.mark.parametrize("tolerance", [0.0, 1.0, -0.1])
 def test_a_tolerance_is_a_share(tolerance: float) -> None:
     with pytest.raises(TouchstoneError, match="between 0 and 1"):

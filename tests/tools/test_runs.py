@@ -139,15 +139,23 @@ def test_the_power_of_a_claim_is_how_often_draws_find_its_smallest_effect(tmp_pa
     lines = [
         {"id": name, "comparison": "", "p_effect": 1.0, "p_absence": 1.0}
         | {"estimate": 0.3, "low": 0.3 - half, "high": 0.3 + half, "n": 40, "verdict": "holds"}
+        | {"why": ""}
         for name in size
         for half in halves
     ]
-    lines.append({**lines[0], "low": math.nan, "high": math.nan})  # one training: no interval
+    lines.append({**lines[0], "low": math.nan, "high": math.nan})
+    lines.append({**lines[2], "verdict": "not run"})
+    lines.append({**lines[2], "why": "one seed: the spread between trainings is not known"})
     claims = tmp_path / "04_metrics" / "claims.csv"
     pd.DataFrame(lines).to_csv(claims.with_name("comparisons.csv"), index=False)
     found = runs.power_of_claims("geco", claims).set_index("claim")
     assert set(found.index) == set(size) and set(found["comparisons"]) == {3}
     assert found["half_width"].tolist() == pytest.approx([0.02] * 3)
+    assert found["of"].to_dict() == {
+        ahead.id: "difference",
+        equal.id: "equality",
+        other.id: "difference",
+    }
     draw = np.random.default_rng(0).normal(scale=0.02 / 1.96, size=100_000)
 
     def share(true: float, does_find: Callable[[np.ndarray], np.ndarray]) -> float:

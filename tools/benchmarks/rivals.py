@@ -279,7 +279,7 @@ def peer_points(model: TextModel, rows: pd.DataFrame) -> int:
 
 def peer_samples(model: TextModel, rows: pd.DataFrame, name: str) -> int:
     """As many draws as bring every row's error to that of `ENOUGH` where they are not paired, as no
-    peer here pairs them.
+    peer here pairs them; looked for by doubling, as the engine does for itself.
     """
     asked = name, {**ENOUGH[name], "paired_sampling": False}
     return int(explain_many(model, rows, [asked])["samples"].max())

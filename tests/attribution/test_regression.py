@@ -156,7 +156,7 @@ def test_draws_double_until_each_row_is_sure() -> None:
 
 
 def test_a_row_has_four_draws_a_player_before_it_is_done() -> None:
-    """With fewer its groups may agree on a wrong fit; a column that is always there is no player."""
+    """With fewer its groups may agree on a wrong fit; who is always present is no player."""
     draw = torch.Generator().manual_seed(9)
     masks = torch.rand(2, 600, 60, generator=draw) < 0.5
     masks[0, :, 30:] = True

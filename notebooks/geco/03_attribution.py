@@ -24,8 +24,8 @@
 #   .43<!-- geco/cpu/03_attribution/converged[dataset=D_A, scheme=CEf, method=Kernel SHAP].MA_usual -->. With samples until the error of a word's
 #   share is below one hundredth, they reach
 #   .90<!-- geco/cpu/03_attribution/converged[dataset=D_A, scheme=CEf, method=LIME].MA --> and
-#   .92<!-- geco/cpu/03_attribution/converged[dataset=D_A, scheme=CEf, method=Kernel SHAP].MA -->. The median is
-#   16,384<!-- geco/cpu/03_attribution/converged[dataset=D_A, scheme=CEf, method=LIME].samples --> samples for LIME (thirty sentences, one BERT whose
+#   .93<!-- geco/cpu/03_attribution/converged[dataset=D_A, scheme=CEf, method=Kernel SHAP].MA -->. The median is
+#   8,192<!-- geco/cpu/03_attribution/converged[dataset=D_A, scheme=CEf, method=LIME].samples --> samples for LIME (thirty sentences, one BERT whose
 #   head and embeddings were fine-tuned). So the samples largely decide their place in the paper's order.
 #   [Table](../../outputs/reference/geco/cpu/03_attribution/converged.csv)
 # - **The baseline can decide the explanation.** It is the input that stands for "no word", usually padding. With mask tokens in its place, the order of the

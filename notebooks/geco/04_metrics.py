@@ -33,7 +33,7 @@
 #   .58<!-- geco/cpu/03_attribution/converged[dataset=D_A, scheme=CEf, method=LIME].MA_usual --> to
 #   .90<!-- geco/cpu/03_attribution/converged[dataset=D_A, scheme=CEf, method=LIME].MA -->, and Kernel SHAP from
 #   .43<!-- geco/cpu/03_attribution/converged[dataset=D_A, scheme=CEf, method=Kernel SHAP].MA_usual --> to
-#   .92<!-- geco/cpu/03_attribution/converged[dataset=D_A, scheme=CEf, method=Kernel SHAP].MA --> (one run, thirty sentences). Whether LIME stays below Integrated Gradients is
+#   .93<!-- geco/cpu/03_attribution/converged[dataset=D_A, scheme=CEf, method=Kernel SHAP].MA --> (one run, thirty sentences). Whether LIME stays below Integrated Gradients is
 #   undecided<!-- geco/cpu/04_metrics/claims[id=integrated_gradients_above_converged_lime].verdict -->. [Table](../../outputs/reference/geco/cpu/03_attribution/converged.csv)
 #
 # The shares are about *all gendered words* (D_A), at scale `cpu`: the published GECO, and a small BERT

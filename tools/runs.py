@@ -157,9 +157,9 @@ def power_of_claims(study: str, claims: Path) -> pd.DataFrame:
     """What a run could find, from the spread that it has and not from its estimates: a line for
     each claim that has a smallest effect and comparisons with an interval that may decide it.
 
-    Roughly: a normal distribution is assumed whose standard error is the half width by 1.96, which
-    is too small where few trainings make the interval one of Student's t; and a claim with several
-    comparisons has Holm's correction and a quorum, which are not counted in.
+    Roughly: a normal distribution is assumed whose standard error is the half width by 1.96, though
+    few trainings make the interval one of Student's t; and a claim with several comparisons has
+    Holm's correction and a quorum, which are not counted in.
 
     Args:
         claims: the claims.csv of its stage 04.

@@ -56,6 +56,8 @@ def names_in(study: str, parameters: Mapping[str, Any]) -> set[str]:
     for name, value in parameters.items():
         if _NAMING.search(name):
             found |= {value} if isinstance(value, str) else set(value)
+    if parameters.get("converged_seeds"):  # to a tolerance, coalitions are drawn in pairs
+        found.add("paired sampling")
     return {_VARIANT.sub("", one) for one in found}
 
 

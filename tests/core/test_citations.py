@@ -43,6 +43,14 @@ def test_a_run_is_cited_with_its_methods_and_no_others(tmp_path: Path) -> None:
     assert "used_for" not in text and "2406.11547" in text
 
 
+@pytest.mark.parametrize(("seeds", "is_cited"), [({"CEf": 1}, True), ({}, False)])
+def test_draws_to_convergence_cite_their_pairs(
+    tmp_path: Path, seeds: dict[str, int], is_cited: bool
+) -> None:
+    text = citations.cite_run(run(tmp_path, methods=["LIME"], converged_seeds=seeds))
+    assert ("covert2021improving" in KEY.findall(text)) == is_cited
+
+
 def test_a_variant_is_cited_as_its_method() -> None:
     names = citations.names_in("s", {"explainers": ["TCAV (scaled)", "IG released", "V+VN"]})
     assert names == {"TCAV", "IG", "V"}

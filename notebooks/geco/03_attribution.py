@@ -643,8 +643,8 @@ print(f"{len(table)} runs with other numbers of samples")
 # %% [markdown]
 # How many samples are enough? Leave out an eighth of the draws at a time (a *jackknife*): how far the shares then move
 # estimates their error. We draw until this error is below `tolerance`, or `most_samples` is reached. Draws come in
-# pairs: the second keeps what the first leaves out. A short sentence gets all subsets of its words. We explain one
-# form of each base sentence:
+# pairs: the second keeps what the first leaves out. If `most_samples` allows, all subsets of words are used. We explain
+# one form of each base sentence:
 
 # %% tags=["nbval-ignore-output"]
 there = trained.query("dataset in @converged_datasets")

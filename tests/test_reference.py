@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from compare import EXACT, FACTOR, ROWS, Move, compare, key_columns, read_moves, tables
+from compare import EXACT, FACTOR, NOTHING, ROWS, Move, compare, key_columns, read_moves, tables
 
 from lib.core.notebooks import find_studies
 from lib.core.paths import ROOT, outputs_root
@@ -46,14 +46,25 @@ def test_tables_of_this_run_are_the_reference(study: str, request: pytest.Fixtur
     assert not wrong, "\n".join(wrong)
 
 
-def test_every_measured_move_belongs_to_a_column() -> None:
-    columns = {
+def columns_of_small() -> set[tuple[str, str]]:
+    return {
         (path.relative_to(REFERENCE).as_posix(), column)
         for study in ("start_here", *WRITTEN)
         for path in tables(of_study(REFERENCE, study)).values()
-        for column in [ROWS, *pd.read_csv(path, nrows=1)]
+        for column in [ROWS, NOTHING, *pd.read_csv(path, nrows=1)]
     }
-    assert set(MOVES) <= columns
+
+
+def test_every_measured_move_belongs_to_a_column() -> None:
+    assert set(MOVES) <= columns_of_small()
+
+
+def test_of_every_table_it_was_measured_whether_it_moves() -> None:
+    unmeasured = {name for name, _ in columns_of_small()} - {name for name, _ in MOVES}
+    assert not unmeasured, (
+        "run the suite on another kind of processor, or under TOUCHSTONE_ARITHMETIC=native, and "
+        f"`python tools/spread.py --add FOLDER`: {sorted(unmeasured)}"
+    )
 
 
 def test_rows_are_matched_by_what_names_them_and_not_by_their_place() -> None:

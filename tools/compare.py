@@ -19,6 +19,7 @@ EXACT = 1e-6
 FACTOR = 4  # times the largest move among the measured settings
 REPEATED = "(repetition)"  # tells rows apart that their keys do not
 ROWS = "(rows)"  # which rows a table has, as if it were a column
+NOTHING = "(nothing)"  # of a table that was measured, and of which no number moved
 NAMED_BY_NUMBERS = ("weight_decay", "rate", "bias_from", "false_positive_rate", "threshold")
 SHARES = (0.0, 1.0)
 RANGES = dict.fromkeys(

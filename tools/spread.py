@@ -5,8 +5,9 @@
     python tools/spread.py --add FOLDER          # what make test wrote on another kind of processor
 
 The reference is the run that all processors can repeat (avx2, see lib/core/arithmetic.py); every
-other folder holds the same studies, run with other instructions or another thread count. Only
-columns that moved are listed.
+other folder holds the same studies, run with other instructions or another thread count. Columns
+that moved are listed, and *(nothing)* of a table that was measured and did not move: a table that
+is not listed was never measured.
 """
 
 from __future__ import annotations
@@ -16,7 +17,18 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from compare import EXACT, ROWS, by_key, differences, is_number, key_columns, sizes, tables, width
+from compare import (
+    EXACT,
+    NOTHING,
+    ROWS,
+    by_key,
+    differences,
+    is_number,
+    key_columns,
+    sizes,
+    tables,
+    width,
+)
 
 ROOT = Path(__file__).resolve().parents[1]
 TABLE = ROOT / "tests" / "arithmetic.csv"
@@ -55,12 +67,16 @@ def moved(name: str, reference: pd.DataFrame, others: dict[str, pd.DataFrame]) -
 
 
 def measured(reference: Path, folders: list[Path]) -> list[dict]:
-    """What moved in any of these folders, one row a column of a table."""
+    """What moved in any of these folders, one row a column of a table; one row where none did."""
     rows = []
     for name, path in tables(reference).items():
+        if "small" not in name.split("/")[:2] and not name.startswith("start_here/"):
+            continue  # a suite only draws from the tables of larger scales
         runs = [folder for folder in folders if (folder / name).is_file()]
         others = {folder.name: pd.read_csv(folder / name) for folder in runs}
-        rows += moved(name, pd.read_csv(path), others)
+        still = {"table": name, "column": NOTHING, "kind": "number", "spread": 0.0, "width": 1.0}
+        still["settings"] = " ".join(others)
+        rows += moved(name, pd.read_csv(path), others) or ([still] if others else [])
     return rows
 
 
@@ -71,6 +87,9 @@ def joined(known: pd.DataFrame, rows: list[dict]) -> list[dict]:
     >>> new = dict(zip(COLUMNS, ["t", "x", "number", 0.3, 1.0, "AMD"], strict=True))
     >>> joined(known, [new])[0]["spread"], joined(known, [new])[0]["settings"]
     (0.3, 'native AMD')
+    >>> still = {**new, "column": NOTHING, "spread": 0.0}
+    >>> [row["column"] for row in joined(known, [still])]  # it did move once
+    ['x']
     """
     lines = {(row["table"], row["column"]): row for row in known.to_dict("records")}
     for row in rows:
@@ -82,7 +101,10 @@ def joined(known: pd.DataFrame, rows: list[dict]) -> list[dict]:
             "spread": max(before["spread"], row["spread"]),
             "settings": " ".join(settings),
         }
-    return list(lines.values())
+    has_moved = {table for table, column in lines if column != NOTHING}
+    return [
+        row for row in lines.values() if row["column"] != NOTHING or row["table"] not in has_moved
+    ]
 
 
 def save(rows: list[dict]) -> None:
@@ -91,7 +113,8 @@ def save(rows: list[dict]) -> None:
     for column in ("spread", "width"):
         table[column] = [f"{float(value):.3g}" for value in table[column]]
     table.to_csv(TABLE, index=False)
-    print(f"{len(table)} columns of {table['table'].nunique()} tables moved")
+    n = int((table["column"] != NOTHING).sum())
+    print(f"{n} columns moved; {table['table'].nunique()} tables were measured")
 
 
 if __name__ == "__main__":

@@ -2,8 +2,9 @@
 
 `CITATION.cff` has this software and the paper of each study; `notebooks/citations.bib` has data,
 encoders and methods. A work says in its field `used_for`, which BibTeX ignores, for what it is
-cited: names of methods, explainers and encoders as parameters have them, `study: data_source` for
-data, split by semicolons.
+cited, split by semicolons: names of methods, explainers and encoders as parameters have them,
+`study: name of the source` for data, and `study: parameter` for what a study does where that
+parameter is set.
 """
 
 import re
@@ -47,17 +48,17 @@ def cite_run(folder: Path) -> str:
 
 
 def names_in(study: str, parameters: Mapping[str, Any]) -> set[str]:
-    """What of a stage's parameters may have a work: methods, encoders, data.
+    """What of a stage's parameters may have a work: methods, encoders, data, and what is set.
 
-    >>> sorted(names_in("geco", {"methods": ["LIME"], "seed": 0, "data_source": "geco"}))
-    ['LIME', 'geco: geco']
+    >>> sorted(names_in("geco", {"methods": ["LIME"], "seed": 0, "data_source": "published"}))
+    ['LIME', 'geco: data_source', 'geco: methods', 'geco: published']
     """
-    found = {f"{study}: {parameters['data_source']}"} if "data_source" in parameters else set()
+    found = {f"{study}: {name}" for name, value in parameters.items() if value}
+    if "data_source" in parameters:
+        found.add(f"{study}: {parameters['data_source']}")
     for name, value in parameters.items():
         if _NAMING.search(name):
             found |= {value} if isinstance(value, str) else set(value)
-    if parameters.get("converged_seeds"):  # to a tolerance, coalitions are drawn in pairs
-        found.add("paired sampling")
     return {_VARIANT.sub("", one) for one in found}
 
 

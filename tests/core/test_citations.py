@@ -53,7 +53,7 @@ def test_draws_to_convergence_cite_their_pairs(
 
 def test_a_variant_is_cited_as_its_method() -> None:
     names = citations.names_in("s", {"explainers": ["TCAV (scaled)", "IG released", "V+VN"]})
-    assert names == {"TCAV", "IG", "V"}
+    assert names == {"TCAV", "IG", "V", "s: explainers"}
 
 
 @pytest.mark.parametrize("study", find_studies())

@@ -104,7 +104,8 @@ keep_names = False  # whether a personal name counts as an antecedent
 cluster_size = 2  # expressions in the pronoun's cluster; 0 for any number
 # whether a subject noun may be an antecedent even if it is no person (rules only)
 any_subject = False
-n_text = 400  # natural sentences for training, per source; 0 for all
+n_text = 400  # natural sentences, per source; 0 for all
+n_more = 0  # further ones, for training alone, per source
 n_frames = 1000  # sentences for training whose noun fixes the pronoun
 
 # %% [markdown]
@@ -591,19 +592,27 @@ sources = (
 natural = {
     name: reading.draw(part, n_text, seed, gate_nouns) for name, part in sources.items()
 }
+more = {
+    name: reading.draw_more(part, natural[name], n_more, seed, gate_nouns)
+    for name, part in sources.items()
+}
 frames = reading.gender_frames(own / "frames.yaml", n_frames, seed)
 
 # %% [markdown]
-# Every 25th natural sentence is set aside to measure the perplexity. No sentence of this text is one that passed the filter.
+# Of the sentences that were drawn first, every 25th is set aside to measure the perplexity. No sentence of this text is one that passed the filter.
+
 
 # %%
-text = pd.DataFrame(
-    [(name, words) for name, part in natural.items() for words in part],
-    columns=["source", "words"],
-)
+def by_source(sentences_of):
+    """A row for each sentence of each source."""
+    rows = [(name, words) for name, part in sentences_of.items() for words in part]
+    return pd.DataFrame(rows, columns=["source", "words"])
+
+
+text = by_source(natural)
 text["part"] = ["valid" if i % 25 == 0 else "train" for i in range(len(text))]
-of_frames = pd.DataFrame({"source": "frames", "words": frames, "part": "train"})
-text = pd.concat([text, of_frames], ignore_index=True)
+for_training = by_source(more | {"frames": frames}).assign(part="train")
+text = pd.concat([text, for_training], ignore_index=True)
 measured_on = {" ".join(words) for words in passed["words"]}
 assert not {" ".join(words) for words in text["words"]} & measured_on
 

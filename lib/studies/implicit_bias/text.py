@@ -104,3 +104,22 @@ def draw(
     forms = {noun + ending for noun in held_out for ending in ("", "s", "es")}
     left = [list(words) for words in sentences if not forms & {word.lower() for word in words}]
     return left if n == 0 or n >= len(left) else random.Random(seed).sample(left, n)
+
+
+def draw_more(
+    sentences: Sequence[Sequence[str]],
+    drawn: Sequence[Sequence[str]],
+    n: int,
+    seed: int,
+    held_out: Collection[str] = (),
+) -> list[list[str]]:
+    """Further sentences, none like one that was drawn before; fewer where there are no more.
+
+    >>> draw_more([["he", "ran"], ["she", "ran"], ["he", "ran"]], [["he", "ran"]], 5, 0)
+    [['she', 'ran']]
+    >>> draw_more([["he", "ran"], ["she", "ran"]], [["he", "ran"]], 0, 0)
+    []
+    """
+    known = {" ".join(words) for words in drawn}
+    left = [words for words in sentences if " ".join(words) not in known]
+    return draw(left, n, seed, held_out) if n else []

@@ -564,7 +564,7 @@ in_words(
 )
 
 # %% [markdown] tags=["slide"]
-# Step 3 changes the number most, and the paper calls it optional. The other points change the number of sentences far less.
+# Step 3 changes the number most, and the paper calls it optional. The other points change it far less.
 #
 # On one point the paper contradicts itself. It excludes *someone*, yet its own example has *Someone* as the subject:
 
@@ -599,7 +599,7 @@ more = {
 frames = reading.gender_frames(own / "frames.yaml", n_frames, seed)
 
 # %% [markdown]
-# Of the sentences that were drawn first, every 25th is set aside to measure the perplexity. No sentence of this text is one that passed the filter.
+# Of the first draw, every 25th sentence is set aside to measure the perplexity. No sentence of this text is one that passed the filter.
 
 
 # %%

@@ -48,7 +48,7 @@ class MaskedSettings:
     """How a masked LM is trained: AdamW with a warm-up, then linearly to zero.
 
     `batch_tokens`: tokens in a step, counted with padding; `masked`: the share of tokens that is to
-    be predicted; `tuned`: head, encoder (with the head) or all (with the word table). `watched`:
+    be predicted (of held-out text always 15 %, so that curves can be compared); `tuned`: head, encoder (with the head) or all (with the word table). `watched`:
     token ids that are to be predicted with the share `watched_share` instead, for a model whose
     answers on these words are what is studied. `checks`: how often held-out text is measured in an
     epoch; the curve has a line for each. `precision`: of the matrix products, see `products_in`;
@@ -168,7 +168,7 @@ def fit_masked_lm(
             settings.epochs * checks,
             lambda: progress(next(parts), "batches"),
             lambda rows: _losses(model, train, rows, settings, generator, second),
-            lambda: [masked_perplexity(model, valid, settings.masked)],
+            lambda: [masked_perplexity(model, valid)],
             get_linear_schedule_with_warmup(optimiser, round(settings.warm_up * n_steps), n_steps),
             settings.max_norm,
         )

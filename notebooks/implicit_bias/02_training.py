@@ -105,6 +105,7 @@ epochs = 2  # passes over the text
 lr = 0.0005  # highest learning rate
 batch_tokens = 512  # tokens per step
 masked = 0.15  # share of tokens to predict
+base_masked = 0.15  # the same while a base model is trained
 watched_share = 0.5  # share of pronouns to predict
 # share of unambiguous sentences that a model must answer rightly
 gate = 0.85
@@ -266,7 +267,7 @@ def line(name, base, right, perplexity, unigram):
 
 untrained = at_gate(fresh)
 encoded = fresh.encode(valid)
-unigram = masked_lm.unigram_perplexity(fresh, fresh.encode(train), encoded, masked)
+unigram = masked_lm.unigram_perplexity(fresh, fresh.encode(train), encoded)
 rows = [line("untrained head", -1, untrained, math.nan, unigram)]
 own_models = [("base", b, training) for b, training in enumerate(bases)]
 for name, b, t in [*own_models, ("without frames", -1, trainings.without_frames())]:
@@ -276,8 +277,8 @@ for name, revision in hub_models.items():
     other = pretrained_masked_lm(name, revision)
     other.module.to(target)
     own, read = other.encode(valid), other.encode(train)
-    perplexity = masked_lm.masked_perplexity(other, own, masked)
-    frequencies = masked_lm.unigram_perplexity(other, read, own, masked)
+    perplexity = masked_lm.masked_perplexity(other, own)
+    frequencies = masked_lm.unigram_perplexity(other, read, own)
     rows.append(line(name, -1, at_gate(other), perplexity, frequencies))
 gates = pd.DataFrame(rows)
 gates["passes"] = passes_gate(gates, gate)

@@ -168,8 +168,11 @@ class Trainings:
                 pretrain(source)  # made where it is not there
                 return pretrained_masked_lm(f"pretrained/{source}")
 
-        settings = self._settings(self._values["epochs"], self._values["lr"])
-        settings = replace(settings, checks=self._values["checks"])
+        settings = replace(
+            self._settings(self._values["epochs"], self._values["lr"]),
+            checks=self._values["checks"],
+            masked=self._values["base_masked"],
+        )
         return self._plan(name, ("base", b, -1), recipe, start, text, settings)
 
     def _plan(
@@ -240,14 +243,11 @@ class Trainings:
             for what in ("train_loss", "perplexity")
             for epoch, value in zip(curve["epoch"], curve[what])
         ]
-        masked = self._values["masked"]
         for source in dict.fromkeys(self.valid_source):
             part = [words for words, of in zip(self.valid, self.valid_source) if of == source]
-            rows.append(
-                (f"on {source}", -1.0, masked_perplexity(model, model.encode(part), masked))
-            )
+            rows.append((f"on {source}", -1.0, masked_perplexity(model, model.encode(part))))
         read = model.encode(self.train), model.encode(self.valid)
-        rows.append(("unigram", -1.0, unigram_perplexity(model, *read, masked)))
+        rows.append(("unigram", -1.0, unigram_perplexity(model, *read)))
         rows.append(("rank", -1.0, float(pronoun_rank(model))))
         for name, part in self.questions.items():
             rows += [(name, float(i), float(r)) for i, r in enumerate(right_answers(model, part))]

@@ -599,7 +599,7 @@ more = {
 frames = reading.gender_frames(own / "frames.yaml", n_frames, seed)
 
 # %% [markdown]
-# Of the first draw, every 25th sentence is set aside to measure the perplexity. No sentence of this text is one that passed the filter.
+# Of the `n_text` sentences, every 25th is set aside to measure the perplexity. No sentence of this text is one that passed the filter.
 
 
 # %%

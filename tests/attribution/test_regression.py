@@ -159,7 +159,7 @@ def test_a_row_has_four_draws_a_player_before_it_is_done() -> None:
     """With fewer its groups may agree on a wrong fit; who is always present is no player."""
     draw = torch.Generator().manual_seed(9)
     masks = torch.rand(2, 600, 60, generator=draw) < 0.5
-    masks[0, :, 30:] = True
+    masks[0, :, 32:] = True  # four times 32 is the first look
     values = masks.double().sum(-1)
 
     def worth(rows: torch.Tensor, start: int, stop: int) -> torch.Tensor:

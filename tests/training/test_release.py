@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import tarfile
 from pathlib import Path
 
 import pytest
@@ -31,8 +30,8 @@ def test_the_same_model_gives_the_same_archive(model: Path, tmp_path: Path) -> N
 
 def test_an_archive_unpacks_to_the_folder(model: Path, tmp_path: Path) -> None:
     (archive,) = pack([model], tmp_path / "out")
-    with tarfile.open(archive) as packed:
-        packed.extractall(tmp_path / "elsewhere", filter="data")
+    (tmp_path / "elsewhere").mkdir()
+    subprocess.run(["tar", "-xzf", archive, "-C", tmp_path / "elsewhere"], check=True)
     for path in model.iterdir():
         assert (tmp_path / "elsewhere" / "small-lm" / path.name).read_bytes() == path.read_bytes()
 

@@ -21,16 +21,15 @@
 # %% [markdown] tags=["slide"]
 # ## What we found
 #
-# - **Our models mostly give a duchess the right pronoun.** 4<!-- count implicit_bias/cpu/02_training/gate[model=base, passes=True] --> of
-#   8<!-- count implicit_bias/cpu/02_training/gate[model=base] --> base models put the right pronoun first in at least 90 % of sentences where the noun decides.
-#   The others get more than eight of ten right ([table](../../outputs/reference/implicit_bias/cpu/02_training/gate.csv)).
+# - **Our models mostly give a duchess the right pronoun.** 0<!-- count implicit_bias/cpu/02_training/gate[model=base, passes=True] --> of
+#   5<!-- count implicit_bias/cpu/02_training/gate[model=base] --> base models put the right pronoun first in at least 90 % of sentences where the noun decides.
+#   All get more than eight of ten right ([table](../../outputs/reference/implicit_bias/cpu/02_training/gate.csv)).
 # - **Made-up sentences teach part of it.** Without those, a model is right in
-#   68 %<!-- implicit_bias/cpu/02_training/gate[model=without frames].right_first --> of the cases. Guessing would give half.
-# - **Fine-tuning does not make the models worse at filling masks.** Their perplexity (lower is better) falls from
-#   160<!-- implicit_bias/cpu/04_metrics/price[model=base].perplexity --> to 152<!-- implicit_bias/cpu/04_metrics/price[model=augmented].perplexity --> with swapped pronouns. It also falls without
-#   a swap ([figure](../../outputs/reference/implicit_bias/cpu/02_training/perplexity.png)).
+#   72 %<!-- implicit_bias/cpu/02_training/gate[model=without frames].right_first --> of the cases. Guessing would give half.
+# - **Fine-tuning hardly changes how well the models fill masks.** Their perplexity (lower is better) is
+#   67<!-- implicit_bias/cpu/04_metrics/price[model=base].perplexity --> before it and 67<!-- implicit_bias/cpu/04_metrics/price[model=augmented].perplexity --> after it, with swapped pronouns ([figure](../../outputs/reference/implicit_bias/cpu/02_training/perplexity.png)).
 #
-# These results come from our seventh run at scale `cpu`, with eight base models that read old books first.
+# These results come from our eighth run at scale `cpu`, with five base models that read old books first.
 
 # %% [markdown] tags=["slide"]
 # ## You will see
@@ -220,7 +219,7 @@ in_words(
 )
 
 # %% [markdown] tags=["slide"]
-# A model that falls short is reported and kept. No model gets there, here or at scale `cpu`.
+# A model that falls short is reported and kept. None gets there here; at scale `cpu` all do.
 #
 # ## 3 · The gate
 #

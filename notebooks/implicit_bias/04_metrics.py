@@ -21,7 +21,7 @@
 # %% [markdown] tags=["slide"]
 # ## What we found
 #
-# - **The model prefers *he*.** Over all captions its mean bias score is .77<!-- implicit_bias/cpu/04_metrics/conventions[convention=all].bias -->, where .5 is even
+# - **The model prefers *he*.** Over all captions its mean bias score is .71<!-- implicit_bias/cpu/04_metrics/conventions[convention=all].bias -->, where .5 is even
 #   ([figure](../../outputs/reference/implicit_bias/cpu/05_figures/figure_3.png)). Our interval, under the paper's rules, is
 #   5<!-- implicit_bias/cpu/04_metrics/intervals[model=base].wider --> times as wide as one that treats every sentence as independent
 #   ([table](../../outputs/reference/implicit_bias/cpu/04_metrics/intervals.csv)).
@@ -30,10 +30,10 @@
 #   holds<!-- implicit_bias/cpu/04_metrics/claims[id=started_augmentation_transfers].verdict -->, too
 #   ([figure](../../outputs/reference/implicit_bias/cpu/05_figures/changes.png)).
 # - **A second measure agrees with the bias score only in part.** It asks whether a sentence's vector lies nearer to male or to female words. The rank correlation is
-#   .36<!-- implicit_bias/cpu/04_metrics/correlations[unit=sentence, vectors=encoder].rho -->, for one base model
+#   .57<!-- implicit_bias/cpu/04_metrics/correlations[unit=sentence, vectors=encoder].rho -->, for one base model
 #   ([table](../../outputs/reference/implicit_bias/cpu/04_metrics/correlations.csv)).
 #
-# These results come from our seventh run at scale `cpu`. All fine-tuning runs that were started count, whether or not they pass the gate of stage 2.
+# These results come from our eighth run at scale `cpu`. All fine-tuning runs that were started count, whether or not they pass the gate of stage 2.
 
 # %% [markdown] tags=["slide"]
 # ## You will see
@@ -425,7 +425,7 @@ in_words(
 )
 
 # %% [markdown] tags=["slide"]
-# With two base models these intervals are very wide, and both contain .5 (at `cpu`, with eight, neither does).
+# With two base models these intervals are very wide, and both contain .5 (at `cpu`, with five, neither does).
 #
 # ## 5 · Did fine-tuning help?
 #
@@ -744,7 +744,7 @@ stage.figure("correlations", figures.plot_correlations(correlations))
 _ = stage.table("correlations", correlations)
 
 # %% [markdown]
-# Over sentences the two are clearly correlated. Over phrases most intervals include zero (at `cpu` one of six).
+# Over sentences the two are clearly correlated. Over phrases most intervals include zero.
 #
 # ### The effects
 # The published values of the three tests were computed with other vectors (GloVe).
@@ -758,7 +758,7 @@ in_words(
 )
 
 # %% [markdown]
-# With token embeddings all three effects are positive; with the other vectors some are negative (at `cpu` none). For the phrases:
+# With token embeddings all three effects are positive; with the other vectors some are negative. For the phrases:
 
 # %% tags=["nbval-ignore-output"]
 in_words(

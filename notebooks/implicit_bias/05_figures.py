@@ -243,7 +243,7 @@ in_words(
 )
 
 # %% [markdown]
-# Perplexity falls at both scales, and right answers at the gate hardly change.
+# At `small` perplexity falls, at `cpu` it hardly moves. Right answers at the gate hardly change.
 #
 # **Verdicts.** At scale `small` the next cell only counts the claims. At scale `cpu` ([table](../../outputs/reference/implicit_bias/cpu/05_figures/verdict_before_after.csv)) 8<!-- count implicit_bias/cpu/05_figures/verdict_before_after[verdict=holds] --> claims hold, 0<!-- count implicit_bias/cpu/05_figures/verdict_before_after[verdict=fails] --> fail and 6<!-- count implicit_bias/cpu/05_figures/verdict_before_after[verdict=undecided] --> are undecided; three about base models were not run, for none passes the gate (the cell shows the first twelve):
 #
@@ -272,7 +272,7 @@ verdicts("before_after", *first, *over_all_runs)
 #
 # ## The words that drive the bias
 #
-# This figure is not in the paper. It shows the mean attribution of each word to log P(male) - log P(female), by Integrated Gradients. Words to the right push towards *he*.
+# This figure is not in the paper. It shows the mean attribution of each word to log P(male) - log P(female), by Integrated Gradients. Words to the right push towards *he*. At `cpu` it is empty: no base model passes the gate of stage 2.
 
 # %% tags=["nbval-ignore-output", "slide"]
 drivers = stage.table("drivers", tables["drivers"])

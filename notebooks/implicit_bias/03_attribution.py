@@ -25,7 +25,7 @@
 #   .15<!-- implicit_bias/cpu/03_attribution/by_role[method=Integrated Gradients].share --> of the attribution. If all words counted the same, it would get
 #   .07<!-- implicit_bias/cpu/03_attribution/by_role[method=Integrated Gradients].even --> ([table](../../outputs/reference/implicit_bias/cpu/03_attribution/by_role.csv)).
 # - **Which words push towards *he* or *she* is not shown.** We show that only for a base model that passes the gate of stage 2,
-#   and none does in this run. The two other findings here are about the first base model, which has .88 right at the gate where .90 is asked for.
+#   and none does in this run. The two other findings here are about the first base model, which does not pass it.
 # - **Two of our three methods agree somewhat, the third hardly.** Integrated Gradients and Occlusion have a rank correlation of
 #   .45<!-- implicit_bias/cpu/03_attribution/controls[left=Integrated Gradients, right=Occlusion].agreement -->
 #   ([table](../../outputs/reference/implicit_bias/cpu/03_attribution/controls.csv)).

@@ -272,7 +272,7 @@ verdicts("before_after", *first, *over_all_runs)
 #
 # ## The words that drive the bias
 #
-# This figure is not in the paper. It shows the mean attribution of each word to log P(male) - log P(female), by Integrated Gradients. Words to the right push towards *he*. At `cpu` it is empty: no base model passes the gate of stage 2.
+# This figure is not in the paper. It shows the mean attribution of each word to log P(male) - log P(female), by Integrated Gradients. Words to the right push towards *he*. At `cpu` it shows none: no base model passes the gate of stage 2.
 
 # %% tags=["nbval-ignore-output", "slide"]
 drivers = stage.table("drivers", tables["drivers"])

@@ -101,6 +101,8 @@ def plot_drivers(drivers: pd.DataFrame) -> plt.Figure:
         drivers: word, mean, sentences; from the lowest mean to the highest.
     """
     with plt.rc_context(STYLE):
+        if drivers.empty:
+            return _empty("No base model passes the gate, so no words are shown")
         figure, ax = plt.subplots(
             figsize=(7, 0.21 * max(len(drivers), 4) + 1.4), layout="constrained"
         )
@@ -117,8 +119,7 @@ def plot_drivers(drivers: pd.DataFrame) -> plt.Figure:
         reach = max(map(abs, ax.get_xlim()))  # with 0 in the middle, above the label
         ax.set_xlim(-reach, reach)
         ax.set(xlabel="← towards she        mean score in log-probability        towards he →")
-        if len(drivers):
-            ax.set_title(_strongest(drivers))
+        ax.set_title(_strongest(drivers))
         looks = (
             (">", _HE, _HE, "towards he"),
             ("<", _SHE, _SHE, "towards she"),
@@ -130,6 +131,14 @@ def plot_drivers(drivers: pd.DataFrame) -> plt.Figure:
         ]
         told = "(n): explained sentences; no intervals, since most words have too few of them"
         figure.legend(handles=handles, ncols=3, title=told, **_OUTSIDE)
+    return figure
+
+
+def _empty(why: str) -> plt.Figure:
+    """A figure that says why it shows nothing."""
+    figure, ax = plt.subplots(figsize=(7, 1), layout="constrained")
+    ax.set_axis_off()
+    ax.text(0.5, 0.5, why, ha="center", va="center")
     return figure
 
 

@@ -80,7 +80,10 @@ def test_a_word_of_few_sentences_is_hollow() -> None:
         line.get_markerfacecolor() == "white" for line in ax.lines if len(line.get_xdata()) == 1
     ]
     assert faces == [False, True, False]
-    assert figures.plot_drivers(drivers.head(0)).axes, "nothing may be shown, too"
+    (empty,) = figures.plot_drivers(drivers.head(0)).axes
+    assert [text.get_text() for text in empty.texts] == [
+        "No base model passes the gate, so no words are shown"
+    ]
 
 
 @pytest.mark.parametrize(

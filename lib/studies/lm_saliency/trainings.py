@@ -47,6 +47,7 @@ FORCED = ("Syneval", "Winobias")  # sets whose words every vocabulary has
 _GRAMMAR = "corpus/grammar.txt"
 # Words in a step of a model that also reads the grammar: in long ones a pass taught nothing.
 _GRAMMAR_BATCH = 640
+_SWEEP = "sweep"  # its name in `with_grammar`
 _GAIN = 0.02  # what the last check of a pass must still gain for a second one, a share
 
 
@@ -105,9 +106,10 @@ class Trainings:
             for plan in self._pair(name, training)
         ]
         plans += [
-            self._with_grammar(name, training)
+            self._with_grammar(self._pair(name, training)[0], share)
             for training in range(values["trainings"])
-            for name in values["with_grammar"]
+            for name, share in values["with_grammar"].items()
+            if name != _SWEEP
         ]
         plans += [self._swept(row) for row in self.configurations.itertuples()]
         for source, revision in values["hf_models"].items():
@@ -250,7 +252,9 @@ class Trainings:
         rate = values["lm_lr"]["Transformer"]
         settings = LMSettings(1, rate, values["batch_words"], values["longest_piece"])
         label = f"{row.layers}l_{row.width}w_{row.embedding}e_{row.heads}h"
-        return Plan("Transformer", label, config, settings, values["sweep_share"])
+        plan = Plan("Transformer", label, config, settings, values["sweep_share"])
+        share = values["with_grammar"].get(_SWEEP)
+        return self._with_grammar(plan, share) if share else plan
 
     def _pair(self, name: str, training: int) -> list[Plan]:
         """A full model and its student."""
@@ -266,12 +270,12 @@ class Trainings:
             Plan(name, "student", smaller, student, values["student_share"], layers, training),
         ]
 
-    def _with_grammar(self, name: str, training: int) -> Plan:
-        """A full model that reads a part of the text, and all the grammar's sentences among it."""
-        plain, share = self._pair(name, training)[0], self.values["with_grammar"][name]
+    def _with_grammar(self, plain: Plan, share: float) -> Plan:
+        """The same model on a share of the text, with all the grammar's sentences among it."""
         assert plain.settings is not None
         settings = replace(plain.settings, batch_words=_GRAMMAR_BATCH)
-        return replace(plain, architecture=name + GRAMMAR, settings=settings, share=share)
+        architecture = plain.architecture + GRAMMAR
+        return replace(plain, architecture=architecture, settings=settings, share=share)
 
     def _trained(self, plan: Plan) -> pd.DataFrame:
         """The curve of a model of ours, which is loaded afterwards."""

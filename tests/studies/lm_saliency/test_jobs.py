@@ -226,6 +226,22 @@ def test_a_published_model_is_asked_for_whole_lines_whatever_the_trainings(texts
         assert cut == names
 
 
+def test_a_sweep_that_reads_the_grammar_is_the_same_models_with_another_text(texts: None) -> None:
+    def swept(**more: object) -> dict[str, tuple[Plan, str]]:
+        stage = closed_stage("lm_saliency", "small", "02_training")
+        models = Trainings(stage, values("02_training") | {"trainings": 1, **more})
+        plans = [plan for plan in models.plans.values() if plan.is_swept]
+        return {plan.size: (plan, models.key_of(plan)) for plan in plans}
+
+    plain, mixed = swept(with_grammar={}), swept(with_grammar={"sweep": 0.25})
+    assert list(plain) == list(mixed) and len(plain) == 3
+    for size, (plan, key) in mixed.items():
+        assert plan.name == f"Transformer+grammar-{size}" and plan.reads_grammar
+        assert plan.config == plain[size][0].config and key != plain[size][1]
+        assert (plan.share, plain[size][0].share) == (0.25, 0.5)
+        assert plan.settings.batch_words > plain[size][0].settings.batch_words
+
+
 @pytest.mark.slow
 def test_a_clone_without_weights_goes_on_with_what_is_missing(
     texts: None,

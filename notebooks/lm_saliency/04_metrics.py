@@ -181,9 +181,9 @@ print(len(passes), "explanations judged;", passes["sentence_idx"].nunique(), "cl
 # nothing to explain. Two questions come first.
 #
 # - Has the model **learnt the set**? The interval of its AUC must lie above one half. The small
-#   Transformers of the sweep (stage 2) have no AUC; for them the balanced accuracy's interval counts. If all lines have one
+#   Transformers of the sweep have no AUC; for them the balanced accuracy's interval counts. If all lines have one
 #   class, neither says anything; then the probe must have learnt its task in stage 2.
-# - Is its answer a **constant**? Yes, if one of its two answers has less than a tenth of the lines (`rarest`).
+# - Is its answer a **constant**? Yes, if one of its answers has less than a tenth of the lines (`rarest`).
 #
 # Methods are ranked, and claims judged, only where a model has learnt the set and its answer is not constant. Wrong
 # answers are allowed: the alternative scenario is made for them.
@@ -580,7 +580,7 @@ by_method(models)
 # *Reading it.* For the model that has learnt its set, the correlations are between one half and three quarters. Elsewhere
 # they reach from below zero to nearly one, so a high correlation is no sign of learning.
 #
-# The sweep's small Transformers get the same tests. None has learnt a set. Their rows for Syneval (`sweep.csv` has
+# The sweep's Transformers get the same tests. None has learnt a set. Their rows for Syneval (`sweep.csv` has
 # all):
 
 # %% tags=["nbval-ignore-output"]
@@ -687,7 +687,8 @@ show_table(
 
 # %% [markdown]
 # The claims were written down before the run (`material/claims.yaml`), each with the smallest effect that would matter;
-# later ones carry a date and what we had seen. A depth of the sweep counts if all its models have learnt the set.
+# later ones carry a date and what we had seen. A depth of the sweep counts if all its models have learnt the set; they
+# are its trainings.
 
 # %%
 below = {
@@ -701,11 +702,6 @@ of_tables = {
     name: frame[frame["size"] == "full"]
     for name, frame in (("plausibility", passes), ("input_consistency", pairs))
 }
-depths = passes.merge(configurations[["size", "layers"]], on="size")
-learnt = [is_learnt[key] for key in zip(*(depths[name] for name in of_model))]
-of_one = depths.assign(learnt=learnt).groupby(["dataset", "layers"])["learnt"]
-depths = depths[of_one.transform("all").astype(bool)]  # a mean over all settings
-of_depth = ["dataset", "layers", *of_ids[2:]]
 preferred, cuts = (
     stage.input("02_training", name) for name in ("answers.parquet", "thresholds.csv")
 )
@@ -720,7 +716,7 @@ frames = of_tables | {
     "model_consistency": agreement,
     "both_sizes": passes[passes["size"].isin(both_sizes)],
     "both_consistencies": pd.concat([agreement.assign(kind="model"), of_inputs]),
-    "sweep": depths.groupby(of_depth, as_index=False)["passed"].mean(),
+    "sweep": items.by_depth(passes, configurations, is_learnt),
 }
 
 # %% [markdown]

@@ -183,6 +183,33 @@ def with_lines(table: pd.DataFrame, sets: Mapping[str, pd.DataFrame]) -> pd.Data
     return table.merge(known, on=["dataset", "line"], how="left", validate="many_to_one")
 
 
+def by_depth(
+    passes: pd.DataFrame,
+    configurations: pd.DataFrame,
+    is_learnt: Mapping[tuple[str, str, str], bool],
+) -> pd.DataFrame:
+    """The sweep's lines by depth, for sets that all models of a depth have learnt.
+
+    A setting (width, embedding, heads) is trained once; the settings of a depth are its trainings,
+    so that the spread between them belongs to an interval over depths.
+
+    Args:
+        passes: dataset, scheme, size, method and what a row a line and method holds.
+        configurations: the sweep's models: size (8l_384w_192e_4h), layers.
+        is_learnt: by dataset, scheme and size.
+
+    Returns:
+        The rows of `passes` with layers, and seed: the setting's number, the same at every depth.
+    """
+    rows = passes.merge(configurations[["size", "layers"]], on="size")
+    keys = rows[["dataset", "scheme", "size"]].itertuples(index=False, name=None)
+    rows = rows.assign(learnt=[is_learnt[key] for key in keys])
+    of_depth = rows.groupby(["dataset", "layers"])["learnt"]
+    settings = rows["size"].astype(str).str.replace(r"^[^_]*_", "", regex=True)
+    rows = rows.assign(seed=pd.factorize(settings)[0])
+    return rows[of_depth.transform("all").astype(bool)].drop(columns="learnt")
+
+
 def lines_to_show(lines: Mapping[str, pd.DataFrame], names: Sequence[str]) -> dict[str, list[int]]:
     """Two lines of middle length of each set, one of each class, chosen by their words alone.
 

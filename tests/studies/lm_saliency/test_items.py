@@ -7,11 +7,14 @@ import pandas as pd
 import pytest
 
 from lib.core.errors import TouchstoneError
+from lib.core.paths import material
 from lib.metrics.plausibility import input_consistency, model_consistency, plausibility
+from lib.stats import judge_contrasts, read_claims
 from lib.studies.lm_saliency.items import (
     SHUFFLED,
     agreement_items,
     beside_cut,
+    by_depth,
     check_saliency,
     line_items,
     lines_to_show,
@@ -125,3 +128,45 @@ def test_a_line_is_compared_with_what_a_cut_left_of_it() -> None:
     assert set(found["dataset"]) == {"Syneval"} and found["line"].tolist() == [0, 1, 2]
     np.testing.assert_array_equal(found["passed_cut"], [1.0, 0.0, np.nan])
     np.testing.assert_array_equal(found["difference"], [-1.0, 0.0, np.nan])
+
+
+def test_the_settings_of_a_depth_are_its_trainings_and_all_must_have_learnt_the_set() -> None:
+    sizes = ["8l_384w_1h", "8l_384w_2h", "2l_384w_2h", "2l_384w_1h"]
+    configurations = pd.DataFrame({"size": sizes, "layers": [8, 8, 2, 2]})
+    passes = pd.DataFrame(
+        {
+            "dataset": name,
+            "scheme": "Transformer",
+            "size": size,
+            "method": "IG",
+            "row_id": line,
+            "sentence_idx": line,
+            "seed": 0,
+            "passed": float(size.startswith("8l") and line > 0),
+        }
+        for name in ("Syneval", "EWT")
+        for size in [*sizes, "full"]
+        for line in range(3)
+    )
+    is_learnt = {
+        (name, "Transformer", size): (name, size) != ("EWT", "2l_384w_1h")
+        for name in ("Syneval", "EWT")
+        for size in sizes
+    }
+    found = by_depth(passes, configurations, is_learnt)
+    assert set(zip(found["dataset"], found["layers"])) == {
+        ("Syneval", 8),
+        ("Syneval", 2),
+        ("EWT", 8),
+    }
+    assert found.groupby("size")["seed"].unique().map(list).to_dict() == {
+        "8l_384w_1h": [0],
+        "8l_384w_2h": [1],
+        "2l_384w_2h": [1],
+        "2l_384w_1h": [0],
+    }
+    claims = {claim.id: claim for claim in read_claims(material("lm_saliency") / "claims.yaml")}
+    deep = judge_contrasts(claims["ig_better_on_deep_models"], {"sweep": found})
+    assert deep["n_seeds"].tolist()[0] == 2 and deep["estimate"][0] == pytest.approx(2 / 3)
+    assert deep["verdict"].tolist() == ["undecided", "not run"]  # three base sentences; EWT
+    assert by_depth(passes.head(0), configurations, is_learnt).empty

@@ -78,7 +78,7 @@ from lib.training.language_model import batch_loss
 # %% [markdown]
 # ## Settings
 #
-# The parameters `n_layers`, `embedding`, `width` and `student_layers` hold one entry for each architecture.
+# The parameters `trainings`, `n_layers`, `embedding`, `width` and `student_layers` hold one entry for each architecture.
 
 # %% tags=["parameters"]
 scale = "small"  # which settings: small, cpu or paper; names the output folder
@@ -87,7 +87,7 @@ n_threads = 1  # CPU threads
 device = "auto"  # auto, cpu or cuda
 reuse_units = False  # read finished numbers from outputs/reference, publish new ones
 architectures = ["LSTM", "QRNN", "Transformer"]  # families of language models
-trainings = 1  # of each model and student, from weights of its own
+trainings = {"LSTM": 1, "QRNN": 1, "Transformer": 1}  # of a model and its student
 with_grammar = {}  # a second family also reads the grammar: {"LSTM": share of the corpus}
 hf_models = {}  # published causal models: {"hub id": "commit"} or {"folder": ""}
 n_layers = {"LSTM": 2, "QRNN": 2, "Transformer": 3}  # layers of the full models

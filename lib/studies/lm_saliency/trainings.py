@@ -98,18 +98,19 @@ class Trainings:
         """The models in their order: each with its student, those that also read the grammar's
         sentences, the sweep, published ones.
         """
-        values = self.values
+        values, trainings = self.values, self.values["trainings"]
         plans = [
             plan
-            for training in range(values["trainings"])
+            for training in range(max(trainings.values()))
             for name in values["architectures"]
+            if training < trainings[name]
             for plan in self._pair(name, training)
         ]
         plans += [
             self._with_grammar(self._pair(name, training)[0], share)
-            for training in range(values["trainings"])
+            for training in range(max(trainings.values()))
             for name, share in values["with_grammar"].items()
-            if name != _SWEEP
+            if name != _SWEEP and training < trainings[name]
         ]
         plans += [self._swept(row) for row in self.configurations.itertuples()]
         for source, revision in values["hf_models"].items():

@@ -165,7 +165,7 @@ def test_gender_and_matched_probes_get_their_controls_where_weights_are(
     texts: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stage = closed_stage("lm_saliency", "small", "02_training")
-    more = {"trainings": 2, "reuse_units": True}
+    more = {"trainings": {"LSTM": 2, "QRNN": 2, "Transformer": 2}, "reuse_units": True}
     monkeypatch.setattr(units, "reference_dir", lambda *_: tmp_path / "published")
     asked = Probing(Trainings(stage, values("02_training") | more))
     plans = asked.models.plans
@@ -229,7 +229,7 @@ def test_a_published_model_is_asked_for_whole_lines_whatever_the_trainings(texts
 def test_a_sweep_that_reads_the_grammar_is_the_same_models_with_another_text(texts: None) -> None:
     def swept(**more: object) -> dict[str, tuple[Plan, str]]:
         stage = closed_stage("lm_saliency", "small", "02_training")
-        models = Trainings(stage, values("02_training") | {"trainings": 1, **more})
+        models = Trainings(stage, values("02_training") | more)
         plans = [plan for plan in models.plans.values() if plan.is_swept]
         return {plan.size: (plan, models.key_of(plan)) for plan in plans}
 
@@ -242,6 +242,18 @@ def test_a_sweep_that_reads_the_grammar_is_the_same_models_with_another_text(tex
         assert plan.settings.batch_words > plain[size][0].settings.batch_words
 
 
+def test_an_architecture_may_have_more_trainings_than_the_others(texts: None) -> None:
+    stage = closed_stage("lm_saliency", "small", "02_training")
+    more = {"trainings": {"LSTM": 2, "Transformer": 1}, "sweep_share": 0.0}
+    plans = Trainings(stage, values("02_training") | more).plans.values()
+    assert [plan.name for plan in plans if plan.training] == [
+        *("LSTM-full-1", "LSTM-student-1", "LSTM+grammar-full-1")
+    ]
+    assert sorted(plan.architecture for plan in plans if plan.size == "student") == [
+        *("LSTM", "LSTM", "Transformer")
+    ]
+
+
 @pytest.mark.slow
 def test_a_clone_without_weights_goes_on_with_what_is_missing(
     texts: None,
@@ -250,8 +262,8 @@ def test_a_clone_without_weights_goes_on_with_what_is_missing(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    more = {"reuse_units": True, "architectures": ["LSTM"], "trainings": 2, "sweep_share": 0.0}
-    more["with_grammar"] = {}
+    more = {"reuse_units": True, "architectures": ["LSTM"], "sweep_share": 0.0}
+    more |= {"with_grammar": {}, "trainings": {"LSTM": 2}}
     later = SimpleNamespace(stage="03_attribution", all=values("03_attribution") | more)
     monkeypatch.setattr(jobs, "plan_jobs", lambda *_: [later])
     monkeypatch.setattr(units, "reference_dir", lambda *_: tmp_path / "published")

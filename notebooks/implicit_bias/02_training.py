@@ -586,10 +586,10 @@ check_function(
 # %% [markdown] tags=["exercise"]
 # ### 3 · Explain
 #
-# `gate` comes from the run at scale `cpu`. A model passes if it gets enough unambiguous sentences right, such as *the duchess takes [MASK] coat*. Why does the bias of a model that fails tell little?
+# `gate` comes from the run at scale `cpu`. A model passes if it gets enough unambiguous sentences right, such as *the duchess takes [MASK] coat*. None passes there, though each base model gets more than eight of ten right. Why does the bias of a model tell less, the fewer it gets right?
 #
 # - `"a"` Its bias is too large.
-# - `"b"` A model that does not know that a duchess is *she* gives even scores because it knows nothing, not because it is fair.
+# - `"b"` A model that does not know that a duchess is *she* gives even scores because it does not know, not because it is fair.
 # - `"c"` Its perplexity is too low.
 
 # %% tags=["hole"]

@@ -120,7 +120,7 @@ base = models[questions.explained_base(gates)]
 print(f"{len(sentences)} sentences, {len(models)} models")
 
 # %% [markdown]
-# We explain the first base model that passed the gate of stage 2. If none passed, its explanations are not shown.
+# We explain the first base model that passed the gate of stage 2. If none passed, it is the first, and its words are not shown.
 
 # %% tags=["nbval-ignore-output"]
 in_words(
@@ -375,7 +375,7 @@ _ = stage.table("figure", extremes)
 
 # %% [markdown]
 # This figure tells little about gender. No noun for a person stands in three of these 40 sentences, so most words that are left are function words such as *a* and *on*. The run at scale
-# `cpu` explains more sentences, and there nouns such as *player* appear ([figure](../../outputs/reference/implicit_bias/cpu/05_figures/drivers.png)). And a mean score shows no cause. The table
+# `cpu` shows no such figure, for none of its base models passes the gate. And a mean score shows no cause. The table
 # has the strongest words on either side.
 
 # %% tags=["nbval-ignore-output"]
@@ -449,7 +449,7 @@ print(f"{len(asked_phrases)} phrases")
 # ## What could be wrong
 #
 # - **P is a maximum.** The likeliest word of a gender may change on the path of Integrated Gradients. The scores still add up, as the table of gaps shows.
-# - **One model is explained**, the first base model that passed.
+# - **One model is explained**, the first base model that passed the gate; where none did, the first, and its words are not shown.
 # - **Padding is not a neutral word.** All scores are relative to what the model prefers at the mask when all other words are padding.
 # - **An explanation shows what the model used**, not where the model learned it.
 #

@@ -21,7 +21,7 @@
 # %% [markdown] tags=["slide"]
 # ## What we found
 #
-# - **The model prefers *he*.** Over all captions its mean bias score is .71<!-- implicit_bias/cpu/04_metrics/conventions[convention=all].bias -->, where .5 is even
+# - **The models prefer *he*.** Over all captions their mean bias score is .71<!-- implicit_bias/cpu/04_metrics/conventions[convention=all].bias -->, where .5 is even
 #   ([figure](../../outputs/reference/implicit_bias/cpu/05_figures/figure_3.png)). Our interval, under the paper's rules, is
 #   5<!-- implicit_bias/cpu/04_metrics/intervals[model=base].wider --> times as wide as one that treats every sentence as independent
 #   ([table](../../outputs/reference/implicit_bias/cpu/04_metrics/intervals.csv)).
@@ -151,9 +151,9 @@ explained_base = int(passing.min()) if base_passes else 0
 tested["scores"] = [
     "shown"
     if row.passes
-    else f"not shown: gate {row.right_first:.2f}"
+    else f"not shown: gate {row.right_first:.3f}"
     if row.model not in ("base", *ARMS)
-    else f"only in the results over all runs: gate {row.right_first:.2f}"
+    else f"only in the results over all runs: gate {row.right_first:.3f}"
     for row in tested.itertuples()
 ]
 in_words(
@@ -592,7 +592,7 @@ in_words(
 )
 
 # %% [markdown]
-# Right answers at the gate fall by about .015 (at `cpu` they hardly change). Perplexity falls: the models fill masks better.
+# Right answers at the gate fall by about .015 (at `cpu` they rise by about as much). Perplexity falls: the models fill masks better (at `cpu` it hardly moves).
 #
 # ## 6 · Association tests
 #
@@ -906,7 +906,7 @@ print(f"{len(table)} rows; stage 5 shows them")
 # - **There are few base models**, and they share one encoder. The spread between them is itself uncertain.
 # - **We do not know where the bias comes from.** At scale `small` *he* and *she* are about equally frequent in the training text, yet the mean score is above .5. Part of it may come from the
 #   pretrained encoder. At `cpu` most pronouns in the text are male.
-# - **A score near .5 may be ignorance.** A model that cannot tell genders apart would look least biased; hence the gate.
+# - **A score near .5 may be ignorance.** A model that cannot tell genders apart would look least biased; hence the gate. At `cpu` no base model passes it, though each gets more than eight of ten right: read their scores with care.
 # - **The p value of WEAT is about these words only.**
 #
 # ## Try it
@@ -1000,13 +1000,13 @@ why = "b"
 
 # %% tags=["check"]
 parts = changes.iloc[0]
-assert parts["placebo"] < 0
+assert abs(parts["placebo"]) < 0.01
 check_choice(
     why,
     "b",
     {
         "a": "The column in all is that comparison.",
-        "c": "Look at the sign below placebo: closer to even is negative.",
+        "c": "Next to nothing stands below placebo; only measuring it told us.",
     },
 )
 

@@ -26,7 +26,7 @@
 #   .90<!-- geco/cpu/03_attribution/converged[dataset=D_A, scheme=CEf, method=LIME].MA --> and
 #   .93<!-- geco/cpu/03_attribution/converged[dataset=D_A, scheme=CEf, method=Kernel SHAP].MA -->. The median is
 #   8,192<!-- geco/cpu/03_attribution/converged[dataset=D_A, scheme=CEf, method=LIME].samples --> samples for LIME (thirty sentences, one BERT whose
-#   head and embeddings were fine-tuned). So the samples largely decide their place in the paper's order.
+#   head and embeddings were fine-tuned). So in this BERT their low scores are largely a matter of the samples.
 #   [Table](../../outputs/reference/geco/cpu/03_attribution/converged.csv)
 # - **The baseline can decide the explanation.** It is the input that stands for "no word", usually padding. With mask tokens in its place, the order of the
 #   words by Integrated Gradients correlates only

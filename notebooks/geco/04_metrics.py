@@ -24,7 +24,7 @@
 #   were fine-tuned. But the rule finds only
 #   .30<!-- geco/cpu/04_metrics/mass_accuracy[dataset=D_A, method=First pronoun, rows=all, truth=union].recall --> of the changed words.
 #   [Figure](../../outputs/reference/geco/cpu/05_figures/figure_2b.png)
-# - **With the paper's numbers of samples, Integrated Gradients is nearly the best method**: the claim holds
+# - **With the released code's numbers of samples, Integrated Gradients is nearly the best method**: the claim holds
 #   partly<!-- geco/cpu/04_metrics/claims[id=integrated_gradients_best].verdict --> (see section 7). In three fine-tuning runs of each BERT that classifies better than the rule, it is above
 #   every method but Gradient SHAP. Against Gradient SHAP,
 #   4<!-- count geco/cpu/04_metrics/comparisons[id=integrated_gradients_best, verdict=undecided] --> comparisons are undecided and
@@ -579,7 +579,7 @@ notebooks.show_table(
 #
 # **Claims.** The papers' claims and ours are *registered* in `material/claims.yaml`: written down before the run that
 # judges them, with the smallest effect that would matter and the test. (Two came
-# after the first run, twelve before the fourth, which judges all.)
+# after the first run, twelve before the fourth. The fifth, on the results page, judges all.)
 #
 # A claim **holds** if all comparisons that were run show the effect (interval and corrected test). It holds **partly** if only
 # some do, or if half the comparisons could not be run. It **fails** if none does and one shows the effect absent or reversed.

@@ -28,7 +28,7 @@
 #   .44<!-- geco/cpu/appendix_what_models_use/faithfulness[model=CEf, method=First pronoun, measure=NAOPC].estimate --> and Integrated Gradients
 #   .94<!-- geco/cpu/appendix_what_models_use/faithfulness[model=CEf, method=Integrated Gradients, measure=NAOPC].estimate -->. The rule names one word only. (Ninety base sentences, three fine-tuning
 #   runs. *Pattern Variant*, which sees no model, has .94<!-- geco/cpu/appendix_what_models_use/faithfulness[model=CEf, method=Pattern Variant, measure=NAOPC].estimate -->, too.) [Table](../../outputs/reference/geco/cpu/appendix_what_models_use/faithfulness.csv)
-# - **Is Integrated Gradients the best method, as the paper says? Nearly, with the paper's numbers of samples**: the claim holds
+# - **Is Integrated Gradients the best method, as the paper says? Nearly, with the released code's numbers of samples**: the claim holds
 #   partly<!-- geco/cpu/04_metrics/claims[id=integrated_gradients_best].verdict -->. In three fine-tuning runs of each BERT that classifies better than the rule, it is above
 #   every method but Gradient SHAP. [With more samples](03_attribution.ipynb), LIME and Kernel SHAP come close to it. [Claims](../../outputs/reference/geco/cpu/04_metrics/claims.csv)
 #
@@ -125,8 +125,8 @@ print(len(tables), "tables,", len(tables["claims"]), "claims and printed numbers
 #
 # **Claims** (section 4 of the paper, first question). Integrated Gradients beats all other methods on every BERT model
 # and both data sets. With LIME and Gradient SHAP it forms the top three. No method reaches the Pattern Variant, a rule
-# made of word counts. On one attention layer (OLA), every method scores higher than on BERT, and Input x Gradient comes close
-# to the Pattern Variant.
+# made of word counts. On one attention layer (OLA) scores are higher overall than on BERT, almost all methods are well above random, and
+# Input x Gradient comes close to the Pattern Variant.
 #
 # **How to read the figure.** A mark is the share of attribution on changed words, with its 95 % interval over base sentences and
 # fine-tuning runs. Upright lines are **floors**: the scores of rules that never look at a model. On *all gendered words* three
@@ -176,7 +176,7 @@ judge(
 # %% [markdown] tags=["slide"]
 # **Why.** *Integrated Gradients is best* holds partly<!-- geco/cpu/04_metrics/claims[id=integrated_gradients_best].verdict -->: most comparisons with Gradient SHAP are undecided. The top three hold
 # partly<!-- geco/cpu/04_metrics/claims[id=three_best].verdict -->, too: LIME is not always above the other five. *None reaches the Pattern Variant* holds partly<!-- geco/cpu/04_metrics/claims[id=pattern_variant_unreached].verdict -->, as does *OLA beats BERT*.
-# *Mass accuracy is higher on all gendered words (D_A) than on subject only (D_S)* holds<!-- geco/cpu/04_metrics/claims[id=datasets_differ].verdict --> for most methods, not for LIME and Kernel SHAP.
+# *Mass accuracy is higher on all gendered words (D_A) than on subject only (D_S)* holds<!-- geco/cpu/04_metrics/claims[id=datasets_differ].verdict --> for most methods: five of eight on all three models, Integrated Gradients on one (two are open), LIME and Kernel SHAP on none.
 # *A method finds more than First pronoun* (ours) fails<!-- geco/cpu/04_metrics/claims[id=beyond_the_first_pronoun].verdict -->. *D_A
 # stays ahead after a correction for chance* holds partly<!-- geco/cpu/04_metrics/claims[id=datasets_differ_beyond_base_rate].verdict -->, in ten of twenty-four comparisons.
 #

@@ -22,6 +22,7 @@
 #   explanation, and see how far the model's answer falls. The worst possible order scores 0, the best 1. *First pronoun* has
 #   .44<!-- geco/cpu/appendix_what_models_use/faithfulness[model=CEf, method=First pronoun, measure=NAOPC].estimate -->. Integrated Gradients has
 #   .94<!-- geco/cpu/appendix_what_models_use/faithfulness[model=CEf, method=Integrated Gradients, measure=NAOPC].estimate -->.
+#   But *Pattern Variant*, which sees no model either, has .94<!-- geco/cpu/appendix_what_models_use/faithfulness[model=CEf, method=Pattern Variant, measure=NAOPC].estimate -->, too: a high score does not show that a method looked at the model.
 #   [Table](../../outputs/reference/geco/cpu/appendix_what_models_use/faithfulness.csv)
 # - **Saliency hardly changes when the head of a model becomes random.** Its order of the words has a correlation of
 #   .92<!-- geco/cpu/appendix_what_models_use/randomisation[model=CEf, part=head, method=Saliency, measure=rank_signed].estimate -->

@@ -22,7 +22,7 @@
 #
 # ## What we found
 #
-# - **In the paper's templates the nearest noun is nearly always the wrong one.** The rule *point at the nearest noun*
+# - **In the paper's templates the nearest noun is the wrong one in six lines of seven.** The rule *point at the nearest noun*
 #   passes only 14 %<!-- lm_saliency/cpu/01_data_generation/statistics[set=Syneval].nearest --> of the lines of Syneval, a
 #   set of template sentences. Random scores pass half.
 #   [See the figure](../../outputs/reference/lm_saliency/cpu/01_data_generation/sets.png).

@@ -28,7 +28,7 @@
 #   .196<!-- lm_saliency/cpu/03_attribution/completeness[path=released, steps=100].gap -->. More steps do not close the
 #   second gap. [See the table](../../outputs/reference/lm_saliency/cpu/03_attribution/completeness.csv).
 # - **SmoothGrad draws random numbers, and in some lines they matter.** A second draw changes the order of the cue
-#   and the attractor in at most 12.5 %<!-- max lm_saliency/cpu/03_attribution/draws.changed --> of the lines.
+#   and the attractor in at most 12.5 %<!-- max lm_saliency/cpu/03_attribution/draws.changed --> of forty lines.
 #   With 12 samples, other models (`small`): up to 17.5 %<!-- max lm_saliency/small/03_attribution/draws.changed -->.
 #   [See the table](../../outputs/reference/lm_saliency/cpu/03_attribution/draws.csv).
 # - **The plain gradient explains both answers of a probe at once.** Its scores for *singular* are those for *plural*
@@ -520,7 +520,7 @@ show_table(stage.table("draws", draws), human)
 # - **The begin word.** Our sequences begin with the end-of-sentence word, which every prefix shares. The path of IG
 #   never sets its embedding to zero. So it gets no score, and the words of the line share the whole rise.
 # - **The zero embedding** is not a neutral word.
-# - **Few samples.** The paper takes 30 noisy copies and 100 steps; `small` takes fewer (sections 4 and 7).
+# - **Few samples.** The paper takes 30 noisy copies and 100 steps; `cpu` takes 30 and 50, `small` fewer (sections 4 and 7).
 # - **Where the noise goes.** Models with shorter vectors for rare words (`cutoffs`) project them to one size. The authors' code
 #   adds noise before that projection, ours after it.
 # - **Models that have not learnt a set** are explained, too. Stage 4 leaves them out of its rankings.

@@ -94,7 +94,7 @@ n_threads = 1  # CPU threads
 texts_of = {}
 n_items = 6  # texts of each truth that are explained
 n_edits = 6  # the same for edits
-longest = 16  # words of a sentence, before words are planted, at most; a review: twice as many
+longest = 16  # words of a sentence before planting, at most; of a review: twice as many
 n_reviews = {
     "train": 30,
     "dev": 30,

@@ -26,7 +26,7 @@
 #   .90<!-- geco/cpu/03_attribution/converged[dataset=D_A, scheme=CEf, method=LIME].MA --> and
 #   .93<!-- geco/cpu/03_attribution/converged[dataset=D_A, scheme=CEf, method=Kernel SHAP].MA -->. The median is
 #   8,192<!-- geco/cpu/03_attribution/converged[dataset=D_A, scheme=CEf, method=LIME].samples --> samples for LIME (thirty sentences, one BERT whose
-#   head and embeddings were fine-tuned). So in this BERT their low scores are largely a matter of the samples.
+#   head and embeddings were fine-tuned). So here their low scores largely come from few samples.
 #   [Table](../../outputs/reference/geco/cpu/03_attribution/converged.csv)
 # - **The baseline can decide the explanation.** It is the input that stands for "no word", usually padding. With mask tokens in its place, the order of the
 #   words by Integrated Gradients correlates only
@@ -488,7 +488,7 @@ notebooks.show_table(compared, dict(zip(compared, compared)))
 
 # %%
 def answers(texts: list[str]) -> np.ndarray:
-    """Class probabilities of texts of positions ("0 1 4" is "She loves ."), one by one."""
+    """Class probabilities of texts of places ("0 1 4": "She loves ."), one by one."""
     read = ([short[int(i)] for i in text.split()] for text in texts)
     return np.concatenate([model.predict([words], 1) for words in read])
 

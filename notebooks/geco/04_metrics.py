@@ -579,7 +579,7 @@ notebooks.show_table(
 #
 # **Claims.** The papers' claims and ours are *registered* in `material/claims.yaml`: written down before the run that
 # judges them, with the smallest effect that would matter and the test. (Two came
-# after the first run, twelve before the fourth. The fifth, on the results page, judges all.)
+# after the first run, twelve before the fourth.)
 #
 # A claim **holds** if all comparisons that were run show the effect (interval and corrected test). It holds **partly** if only
 # some do, or if half the comparisons could not be run. It **fails** if none does and one shows the effect absent or reversed.

@@ -125,8 +125,8 @@ print(len(tables), "tables,", len(tables["claims"]), "claims and printed numbers
 #
 # **Claims** (section 4 of the paper, first question). Integrated Gradients beats all other methods on every BERT model
 # and both data sets. With LIME and Gradient SHAP it forms the top three. No method reaches the Pattern Variant, a rule
-# made of word counts. On one attention layer (OLA) scores are higher overall than on BERT, almost all methods are well above random, and
-# Input x Gradient comes close to the Pattern Variant.
+# made of word counts. On one attention layer (OLA), scores are higher overall than on BERT, and Input x Gradient comes close
+# to the Pattern Variant.
 #
 # **How to read the figure.** A mark is the share of attribution on changed words, with its 95 % interval over base sentences and
 # fine-tuning runs. Upright lines are **floors**: the scores of rules that never look at a model. On *all gendered words* three
@@ -176,9 +176,9 @@ judge(
 # %% [markdown] tags=["slide"]
 # **Why.** *Integrated Gradients is best* holds partly<!-- geco/cpu/04_metrics/claims[id=integrated_gradients_best].verdict -->: most comparisons with Gradient SHAP are undecided. The top three hold
 # partly<!-- geco/cpu/04_metrics/claims[id=three_best].verdict -->, too: LIME is not always above the other five. *None reaches the Pattern Variant* holds partly<!-- geco/cpu/04_metrics/claims[id=pattern_variant_unreached].verdict -->, as does *OLA beats BERT*.
-# *Mass accuracy is higher on all gendered words (D_A) than on subject only (D_S)* holds<!-- geco/cpu/04_metrics/claims[id=datasets_differ].verdict --> for most methods: five of eight on all three models, Integrated Gradients on one (two are open), LIME and Kernel SHAP on none.
+# *Mass accuracy is higher on all gendered words (D_A) than on subject only (D_S)* holds<!-- geco/cpu/04_metrics/claims[id=datasets_differ].verdict --> for five of eight methods, not for LIME and Kernel SHAP.
 # *A method finds more than First pronoun* (ours) fails<!-- geco/cpu/04_metrics/claims[id=beyond_the_first_pronoun].verdict -->. *D_A
-# stays ahead after a correction for chance* holds partly<!-- geco/cpu/04_metrics/claims[id=datasets_differ_beyond_base_rate].verdict -->, in ten of twenty-four comparisons.
+# stays ahead after a correction for chance* holds partly<!-- geco/cpu/04_metrics/claims[id=datasets_differ_beyond_base_rate].verdict -->, in ten of twenty-four.
 #
 # ## Figure 2a · Does training the embeddings improve explanations?
 #

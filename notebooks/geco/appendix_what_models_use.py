@@ -22,7 +22,7 @@
 #   explanation, and see how far the model's answer falls. The worst possible order scores 0, the best 1. *First pronoun* has
 #   .44<!-- geco/cpu/appendix_what_models_use/faithfulness[model=CEf, method=First pronoun, measure=NAOPC].estimate -->. Integrated Gradients has
 #   .94<!-- geco/cpu/appendix_what_models_use/faithfulness[model=CEf, method=Integrated Gradients, measure=NAOPC].estimate -->.
-#   But *Pattern Variant*, which sees no model either, has .94<!-- geco/cpu/appendix_what_models_use/faithfulness[model=CEf, method=Pattern Variant, measure=NAOPC].estimate -->, too: a high score does not show that a method looked at the model.
+#   But *Pattern Variant*, which sees no model either, has .94<!-- geco/cpu/appendix_what_models_use/faithfulness[model=CEf, method=Pattern Variant, measure=NAOPC].estimate -->, too.
 #   [Table](../../outputs/reference/geco/cpu/appendix_what_models_use/faithfulness.csv)
 # - **Saliency hardly changes when the head of a model becomes random.** Its order of the words has a correlation of
 #   .92<!-- geco/cpu/appendix_what_models_use/randomisation[model=CEf, part=head, method=Saliency, measure=rank_signed].estimate -->
@@ -36,9 +36,8 @@
 #   [Table](../../outputs/reference/geco/cpu/appendix_what_models_use/planted.csv)
 #
 # Scale `cpu`, *all gendered words* (D_A); the first two findings are about ninety base sentences and
-# three runs of a BERT whose head and embeddings were fine-tuned. We decided on these analyses after the first claims
-# had been registered. Section 8 judges eight claims that we registered after an earlier, smaller run at this scale. The outputs
-# below are from scale `small`.
+# three runs of a BERT whose head and embeddings were fine-tuned. Section 8 judges eight claims that we registered
+# after an earlier, smaller run at this scale. The outputs below are from scale `small`.
 #
 # Stage 4 compares explanations with GECO's mask. The mask marks the words that *can* carry information about the class.
 # A model need not use them. Here we test the models themselves.

@@ -592,7 +592,7 @@ in_words(
 )
 
 # %% [markdown]
-# Right answers at the gate fall by about .015 (at `cpu` they rise by about as much). Perplexity falls: the models fill masks better (at `cpu` it hardly moves).
+# Right answers at the gate fall by about .015 (at `cpu` they rise as much). Perplexity falls (at `cpu` it hardly moves).
 #
 # ## 6 · Association tests
 #
@@ -906,7 +906,7 @@ print(f"{len(table)} rows; stage 5 shows them")
 # - **There are few base models**, and they share one encoder. The spread between them is itself uncertain.
 # - **We do not know where the bias comes from.** At scale `small` *he* and *she* are about equally frequent in the training text, yet the mean score is above .5. Part of it may come from the
 #   pretrained encoder. At `cpu` most pronouns in the text are male.
-# - **A score near .5 may be ignorance.** A model that cannot tell genders apart would look least biased; hence the gate. At `cpu` no base model passes it, though each gets more than eight of ten right: read their scores with care.
+# - **A score near .5 may be ignorance.** A model that cannot tell genders apart would look least biased; hence the gate. At `cpu` no base model passes it: read their scores with care.
 # - **The p value of WEAT is about these words only.**
 #
 # ## Try it

@@ -78,7 +78,7 @@ from lib.training.language_model import batch_loss
 # %% [markdown]
 # ## Settings
 #
-# The parameters `trainings`, `n_layers`, `embedding`, `width` and `student_layers` hold one entry for each architecture.
+# The parameters `trainings`, `n_layers`, `embedding`, `width` and `student_layers` hold one entry per architecture.
 
 # %% tags=["parameters"]
 scale = "small"  # which settings: small, cpu or paper; names the output folder
@@ -88,7 +88,7 @@ device = "auto"  # auto, cpu or cuda
 reuse_units = False  # read finished numbers from outputs/reference, publish new ones
 architectures = ["LSTM", "QRNN", "Transformer"]  # families of language models
 trainings = {"LSTM": 1, "QRNN": 1, "Transformer": 1}  # of a model and its student
-with_grammar = {}  # a second family also reads the grammar: {"LSTM": share of the corpus}
+with_grammar = {}  # a second family reads the grammar, too: {"LSTM": share of the text}
 hf_models = {}  # published causal models: {"hub id": "commit"} or {"folder": ""}
 n_layers = {"LSTM": 2, "QRNN": 2, "Transformer": 3}  # layers of the full models
 student_layers = {

@@ -44,7 +44,7 @@
 #   *expected* and *alternative* shares.
 #   [See which](../../outputs/reference/lm_saliency/cpu/04_metrics/integrity.csv).
 #
-# Scale `cpu`, six training runs of each model (*gpt2-books*: one). This page shows `small`.
+# Scale `cpu`, mostly six training runs a model. This page shows `small`.
 
 # %% [markdown] tags=["slide"]
 # ## You will see
@@ -461,8 +461,8 @@ print(f"{len(pairs)} pairs, {unlike:.3f} of them of unequal length")
 
 # %% [markdown]
 # A cell has two mean correlations: for the class that the set expects (`verum` in our files), and for the
-# other class (`malum`). Both use all lines, whatever the model answers. (The paper labels them *exp.* and *alt.*, by its captions the
-# two scenarios; in the authors' files they are these.)
+# other class (`malum`). Both use all lines, whatever the model answers. (The paper labels them *exp.* and *alt.*; its
+# captions call these the two scenarios.)
 
 
 # %% tags=["nbval-ignore-output", "slide"]
@@ -687,7 +687,7 @@ show_table(
 
 # %% [markdown]
 # The claims were written down before the run (`material/claims.yaml`), each with the smallest effect that would matter;
-# later ones carry a date and what we had seen (two, a comment). A depth of the sweep counts if all its models have learnt the set; they
+# later ones carry a date and what we had seen. A depth of the sweep counts if all its models have learnt the set; they
 # are its trainings.
 
 # %%

@@ -380,7 +380,8 @@ pair = pair.assign(
     ]
 )
 knowing = two.loc[two["know"], "differ"]
-title = f"Same answer: {two['differ'].sum()} of {len(two)} explanations pass in only one of the two"
+said = f"{two['differ'].sum()} of {len(two)} explanations pass in only one of the two"
+title = f"Same answer: {said}"
 title += f", {knowing.sum()} of {len(knowing)} where both have learnt the set."
 figure, _ = plot_words(pair, title=title, **looks)
 stage.figure("table_7_line", figure, formats)

@@ -9,6 +9,9 @@ import edition
 import nbformat
 import pytest
 
+from lib.core.notebooks import find_sources
+from lib.core.paths import ROOT
+
 NOTEBOOK = """# %% [markdown]
 # # A title of five words
 #
@@ -89,3 +92,11 @@ def test_the_glossary_names_the_codes() -> None:
     assert codes["CEf"] == "Head + embeddings"
     assert codes["NAOPC"] == "deletion score"
     assert "holds" not in codes
+
+
+@pytest.mark.parametrize(
+    "path", find_sources(ROOT), ids=lambda path: f"{path.parent.name}/{path.stem}"
+)
+def test_a_notebook_keeps_the_length_and_width_that_contributing_promises(path: Path) -> None:
+    line = edition.count(path, ROOT, {})
+    assert line.words <= 1800 and line.wide_lines == 0

@@ -35,7 +35,7 @@ export TOKENIZERS_PARALLELISM := false
 	touch $@
 
 .PHONY: demo
-demo: .venv/run  ## one explained sentence, then the geco study with few models, from raw text to figures (about 3 minutes of CPU)
+demo: .venv/run  ## one explained sentence, then the geco study with few models, from raw text to figures (about 4 minutes of CPU)
 	$(BIN)/touchstone example
 	$(BIN)/touchstone run geco --scale lesson
 
@@ -127,14 +127,14 @@ editions: .venv/lab  ## the course into outputs/editions: notebooks for students
 	$(BIN)/python tools/editions.py
 
 .PHONY: data
-data: .venv/run  ## download the published data sets, pinned by commit and SHA-256, into TOUCHSTONE_DATA or the user's cache [NAMES=geco]
+data: .venv/run  ## download GECO and CEBaB, pinned by commit and SHA-256, into TOUCHSTONE_DATA or the user's cache [NAMES=geco]
 	$(BIN)/touchstone data $(NAMES)
 
 .PHONY: bench
 bench: .venv/run  ## speed beside well-batched peers (an hour and a half of one core; FULL=1: hours, and the other tables), after `make geco` or MODELS=a finished geco run [PUBLISH=1]
 	$(BENCH) tools/benchmarks/rivals.py $(if $(FULL),--full,--quick) $(if $(MODELS),--models $(MODELS)) --shape base --no-works
 	$(BENCH) tools/benchmarks/rivals.py $(if $(FULL),--full,--quick) $(if $(MODELS),--models $(MODELS)) $(if $(PUBLISH),--publish)
-	$(if $(FULL),$(BENCH) tools/benchmarks/bench.py --full $(if $(MODELS),--models $(MODELS)))
+	$(if $(FULL),$(BENCH) tools/benchmarks/bench.py --full $(if $(MODELS),--models $(MODELS)) $(if $(PUBLISH),--publish))
 	$(if $(FULL),$(BENCH) tools/benchmarks/effects.py)
 
 .PHONY: plan
@@ -142,7 +142,7 @@ plan: .venv/run  ## what a parameter file will cost before it runs: STUDY=geco S
 	$(BIN)/touchstone plan $(STUDY) --scale $(SCALE) $(if $(ROWS),--rows-from $(ROWS))
 
 .PHONY: mutants
-mutants: .venv/test  ## do the tests notice? one change of lib at a time, to tests/mutants.csv (an hour of one core; what is in the table is not run again) [MODULES="lib/stats/*.py"]
+mutants: .venv/test  ## do the tests notice? one change of lib at a time, to tests/mutants.csv (an hour of one core; what was killed is not run again, what lived is) [MODULES="lib/stats/*.py"]
 	$(BIN)/python tools/mutants.py $(MODULES)
 
 .PHONY: faults

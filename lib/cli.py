@@ -303,7 +303,8 @@ def data(arguments: Sequence[str]) -> int:
 
     sources: dict[str, Callable[[], Path]] = {"geco": fetch_geco, "cebab": fetch_cebab}
     parser = argparse.ArgumentParser(prog="touchstone data", description=data.__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(sources)}; all")
+    which = f"{' or '.join(sources)}; none: both"
+    parser.add_argument("names", nargs="*", metavar="NAME", help=which)
     names = parser.parse_args(arguments).names or list(sources)
     if unknown := sorted(set(names) - set(sources)):
         parser.error(f"there is no data set {unknown[0]!r}; write {' or '.join(sources)}")

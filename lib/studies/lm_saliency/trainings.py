@@ -99,16 +99,17 @@ class Trainings:
         sentences, the sweep, published ones.
         """
         values, trainings = self.values, self.values["trainings"]
+        rounds = range(max(trainings.values()))
         plans = [
             plan
-            for training in range(max(trainings.values()))
+            for training in rounds
             for name in values["architectures"]
             if training < trainings[name]
             for plan in self._pair(name, training)
         ]
         plans += [
             self._with_grammar(self._pair(name, training)[0], share)
-            for training in range(max(trainings.values()))
+            for training in rounds
             for name, share in values["with_grammar"].items()
             if name != _SWEEP and training < trainings[name]
         ]

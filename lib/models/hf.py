@@ -153,6 +153,17 @@ class HFClassifier(RunsFromEmbeddings):
         redraw(self.module, self.parts()[part], seed)
 
 
+def layer_stack(module: PreTrainedModel) -> nn.ModuleList:
+    """The transformer layers of a model, lowest first.
+
+    The longest list of modules that it holds.
+    """
+    stacks = [m for m in module.base_model.modules() if isinstance(m, nn.ModuleList)]
+    if not stacks:
+        raise TouchstoneError(f"{type(module).__name__} has no list of layers; train it as a whole")
+    return max(stacks, key=len)
+
+
 def read_token(output: Any, at: Int[Tensor, "batch"]) -> Reading:
     """The hidden state of one token a row, and the pooled vector where there is one."""
     rows = torch.arange(len(at), device=at.device)

@@ -16,7 +16,7 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_N
 
 from ..core.errors import TouchstoneError
 from ..core.files import save_json
-from .hf import longest_input, redraw, run_head
+from .hf import layer_stack, longest_input, redraw, run_head
 from .text_model import Encoded, device_of, encode_words, in_buckets, pad
 from .weights import (
     check_weights,
@@ -111,11 +111,11 @@ class MaskedLM:
         return in_buckets(run, self.encode(sentences), batch_size)
 
     def trained_parameters(self, tuned: str) -> dict[str, nn.Parameter]:
-        """The parameters that are trained, by name: the head, with the encoder, or all.
+        """The parameters that are trained, by name: the head, or more than the head.
 
-        The decoder of the head is the word table, which stays.
-
-        The word table belongs to "all" alone: its gradient is as large as the vocabulary.
+        "upper" adds the upper half of the layers (the larger one of an odd number), "encoder" all
+        layers, "all" what stands beside the words, too, and the word table, which is the head's
+        decoder: its gradient is as large as the vocabulary.
         """
         table = self.module.get_input_embeddings().weight
         base = {id(p) for p in self.module.base_model.parameters()}
@@ -124,10 +124,14 @@ class MaskedLM:
         encoder = {
             name: p for name, p in named.items() if p is not table and ".embeddings." not in name
         }
-        choices = {"head": head, "encoder": encoder, "all": named}
+        choices = {"head": head, "upper": encoder, "encoder": encoder, "all": named}
         if tuned not in choices:
             raise TouchstoneError(f"tuned is {tuned!r}; write one of {', '.join(choices)}")
-        return choices[tuned]
+        if tuned != "upper":
+            return choices[tuned]
+        stack = layer_stack(self.module)
+        lower = {id(p) for layer in stack[: len(stack) // 2] for p in layer.parameters()}
+        return {name: p for name, p in encoder.items() if id(p) not in lower}
 
 
 def pretrained_masked_lm(name: str, revision: str = "") -> MaskedLM:

@@ -113,7 +113,7 @@ def plot_relative_mass_accuracy(table: pd.DataFrame) -> Plotted:
         family_handles(models) | {name: ("|", FLOOR_LOOKS[name][1]) for name in strokes},
         {"zero-shot model": ("--", (0.3, 0.3, 0.3))},
         f"{n_more} of {models['RMA'].notna().sum()} explanations lie more on changed words than "
-        "before training (interval above 1)",
+        "the zero-shot model's (interval above 1)",
     )
     return figure, models[["dataset", "scheme", "method", "RMA", "low", "high", *strokes.values()]]
 

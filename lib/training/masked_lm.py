@@ -34,7 +34,7 @@ _RULES = {
     "lr": "0 or more",
     "batch_tokens": "2 or more",
     "masked": "above 0 to below 1",
-    "tuned": ["head", "encoder", "all"],
+    "tuned": ["head", "upper", "encoder", "all"],
     "watched_share": "0 to 1",
     "warm_up": "0 to 1",
     "max_norm": "above 0 or more",
@@ -48,12 +48,11 @@ class MaskedSettings:
     """How a masked LM is trained: AdamW with a warm-up, then linearly to zero.
 
     `batch_tokens`: tokens in a step, counted with padding; `masked`: the share of tokens that is to
-    be predicted (of held-out text always 15 %, so that curves can be compared); `tuned`: head,
-    encoder (with the head) or all (with the word table). `watched`: token ids that are to be
-    predicted with the share `watched_share` instead, for a model whose answers on these words are
-    what is studied. `checks`: how often held-out text is measured in an epoch; the curve has a line
-    for each. `precision`: of the matrix products, see `products_in`; with another than float32 the
-    steps are fused, too.
+    be predicted (of held-out text always 15 %, so that curves can be compared); `tuned`: see
+    `MaskedLM.trained_parameters`. `watched`: token ids that are to be predicted with the share
+    `watched_share` instead, for a model whose answers on these words are what is studied. `checks`:
+    how often held-out text is measured in an epoch; the curve has a line for each. `precision`: of
+    the matrix products, see `products_in`; with another than float32 the steps are fused, too.
     """
 
     epochs: int

@@ -55,7 +55,9 @@ class Recipe:
     """What a model is made from and how.
 
     Attributes:
-        kind: "masked" (the packaged encoder, further trained) or "causal" (a GPT-2 shape, new).
+        kind: "masked" (the packaged encoder, further trained with its word table), "upper" (the
+            same, of it only the head and the upper half of the layers) or "causal" (a GPT-2 shape,
+            new).
         part: which of `n_parts` parts of the authors it reads; -1 for all but the first.
         n_words: of their books, about.
         n_valid: words of authors that it does not read, for the perplexity.
@@ -77,6 +79,9 @@ RECIPES = {
     **{  # from the sixth on: another draw from the same fifths, a sixth of it as before
         f"minilm-books-{i}": Recipe("masked", (i - 1) % 5, 5, 1_000_000, 5e-4, seed=i)
         for i in range(1, 9)
+    },
+    **{
+        f"minilm-upper-{i}": Recipe("upper", i - 1, 5, 1_000_000, 2e-4, seed=i) for i in range(1, 6)
     },
     "gpt2-books": Recipe("causal", -1, 20, 10_000_000, 2e-3, precision="float32"),
 }
@@ -111,7 +116,7 @@ def pretrain(name: str) -> Path:
         part.mkdir(parents=True)
         set_up(recipe.seed)
         train, valid = texts_of(recipe)
-        make = {"masked": _masked, "causal": _causal}[recipe.kind]
+        make = {"masked": _masked, "upper": _masked, "causal": _causal}[recipe.kind]
         curve = make(recipe, train, valid, part)
         manifest = {
             "parameters": asdict(recipe),
@@ -157,8 +162,9 @@ def _masked(
     recipe: Recipe, train: Sequence[Sequence[str]], valid: Sequence[Sequence[str]], folder: Path
 ) -> pd.DataFrame:
     model = new_masked_lm("all-MiniLM-L6-v2", recipe.seed)
+    tuned = "upper" if recipe.kind == "upper" else "all"
     settings = MaskedSettings(
-        1, recipe.lr, recipe.batch, tuned="all", checks=_CHECKS, precision=recipe.precision
+        1, recipe.lr, recipe.batch, tuned=tuned, checks=_CHECKS, precision=recipe.precision
     )
     curve = fit_masked_lm(model, _read(model, train), _read(model, valid), settings, recipe.seed)
     _save(model.module, model.tokenizer, folder)

@@ -105,6 +105,7 @@ lr = 0.0005  # highest learning rate
 batch_tokens = 512  # tokens per step
 masked = 0.15  # share of tokens to predict
 base_masked = 0.15  # the same while a base model is trained
+base_tuned = "encoder"  # what a base model learns in: encoder, or upper (half of it)
 watched_share = 0.5  # share of pronouns to predict
 # share of unambiguous sentences that a model must answer rightly
 gate = 0.85

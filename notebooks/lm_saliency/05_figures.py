@@ -130,7 +130,7 @@ grey = [
 examples["label"] = examples["method"] + ": " + verdict + "\n" + grey
 looks = {
     "marks": {
-        "cue": "cue: decides the answer",
+        "cue": "cue: agrees with the expected answer",
         "attractor": "attractor: could mislead",
     },
     "toward": "speaks for what the model says",

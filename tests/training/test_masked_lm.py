@@ -65,7 +65,7 @@ def test_same_seed_same_model_and_perplexity_falls() -> None:
     assert (curves[0]["second_loss"] == 0).all()
 
 
-@pytest.mark.parametrize("tuned", ["head", "encoder"])
+@pytest.mark.parametrize("tuned", ["head", "upper", "encoder"])
 def test_only_what_is_named_learns(tuned: str) -> None:
     model = tiny("bert")
     before = {name: p.detach().clone() for name, p in model.module.named_parameters()}
@@ -75,6 +75,8 @@ def test_only_what_is_named_learns(tuned: str) -> None:
         name for name, p in model.module.named_parameters() if not torch.equal(p, before[name])
     }
     assert changed and changed <= set(model.trained_parameters(tuned))
+    assert any(".layer.1." in name for name in changed) == (tuned != "head")
+    assert any(".layer.0." in name for name in changed) == (tuned == "encoder")
     assert all(p.requires_grad for p in model.module.parameters())
 
 

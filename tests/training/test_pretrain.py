@@ -8,11 +8,13 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import torch
 
 from lib.core.contents import locate
 from lib.core.errors import TouchstoneError
 from lib.core.paths import pretrained_dir
 from lib.language.books import Book
+from lib.models.hf import layer_stack
 from lib.models.hf_lm import load_hf_lm
 from lib.models.masked_lm import new_masked_lm, pretrained_masked_lm
 from lib.models.weights import load_encoder_path
@@ -45,6 +47,7 @@ def few_books(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     recipes = {
         "gpt2": Recipe("causal", -1, 3, 0, 1e-2, n_valid=0, batch=256),
         "masked": Recipe("masked", 1, 3, 0, 1e-3, n_valid=60, batch=128),
+        "upper": Recipe("upper", 1, 3, 0, 1e-3, n_valid=60, batch=128),
     }
     monkeypatch.setattr(trainer, "RECIPES", recipes)
 
@@ -77,12 +80,21 @@ def test_the_model_is_found_by_its_name(few_books: None) -> None:
 
 
 @pytest.mark.slow
-def test_a_masked_model_goes_on_from_the_packaged_encoder(few_books: None) -> None:
-    folder = trainer.pretrain("masked")
+@pytest.mark.parametrize("name", ["masked", "upper"])
+def test_a_masked_model_goes_on_from_the_packaged_encoder(few_books: None, name: str) -> None:
+    folder = trainer.pretrain(name)
     curve = json.loads((folder / "manifest.json").read_text())["curve"]
     assert 1 < len(curve["perplexity"]) <= 8 and curve["epoch"][-1] == 1
-    model = pretrained_masked_lm("pretrained/masked")
+    model = pretrained_masked_lm(f"pretrained/{name}")
     assert model.log_prob(model.encode([["the", "old", "[MASK]"]])).shape == (1, 30522)
+    layers, as_packaged = (
+        layer_stack(m.module) for m in (model, new_masked_lm("all-MiniLM-L6-v2", 0))
+    )
+    kept = [
+        all(torch.equal(p, q) for p, q in zip(a.parameters(), b.parameters(), strict=True))
+        for a, b in zip(layers, as_packaged, strict=True)
+    ]
+    assert kept == [name == "upper"] * 3 + [False] * 3
 
 
 def test_a_sentence_that_the_model_cannot_read_is_left_out(

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from ...core.errors import TouchstoneError, check_choice
 from ...core.seeds import seed_for
 from ...models.bilstm import BiLSTM
-from ...models.hf import HFClassifier
+from ...models.hf import HFClassifier, layer_stack
 from ...models.load import save_trained
 from ...models.masked_lm import MaskedLM
 from ...models.schemes import apply_scheme, scheme_named, set_modes
@@ -43,7 +43,7 @@ from ...training.classifier import Settings, Split, fit, token_forward
 from .questions import Head, Vectors
 from .reading import Reading
 from .reviews import ASPECTS, VALUES
-from .upper_layers import States, from_states, layer_stack, lower_states, upper_parameters
+from .upper_layers import States, from_states, lower_states, upper_parameters
 
 _WHOLE = "CEfAf"  # the transfer scheme in which everything learns
 

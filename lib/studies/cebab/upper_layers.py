@@ -15,7 +15,7 @@ from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedModel
 
 from ...core.errors import TouchstoneError
-from ...models.hf import HFClassifier
+from ...models.hf import HFClassifier, layer_stack
 from ...models.text_model import (
     BATCH,
     Encoded,
@@ -43,17 +43,6 @@ class States:
     def take(self, rows: Sequence[int]) -> Self:
         """The states of some of the texts."""
         return type(self)(self.n_layers, [self.of_text[i] for i in rows])
-
-
-def layer_stack(module: PreTrainedModel) -> nn.ModuleList:
-    """The transformer layers of a model, lowest first.
-
-    The longest list of modules that it holds.
-    """
-    stacks = [m for m in module.base_model.modules() if isinstance(m, nn.ModuleList)]
-    if not stacks:
-        raise TouchstoneError(f"{type(module).__name__} has no list of layers; train it as a whole")
-    return max(stacks, key=len)
 
 
 def check_depth(module: PreTrainedModel, n_layers: int, least: int = 0) -> nn.ModuleList:

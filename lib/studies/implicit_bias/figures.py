@@ -19,7 +19,7 @@ _LOOKS = {name: (_MARKS[i], COLOURS[i]) for i, name in enumerate(MODELS)}
 _FEW = 5  # sentences with a word, below which its mark is hollow and no title names it
 _HE, _SHE = "#e08214", "#8073ac"  # orange and violet, as words are coloured in sentences
 _EVEN: dict[str, Any] = {"color": "0.35", "linestyle": ":", "linewidth": 1.4}
-_PEAK: dict[str, Any] = {"color": COLOURS[3], "linestyle": "--", "linewidth": 1.4}
+_PEAK: dict[str, Any] = {"color": "black", "linestyle": "--", "linewidth": 1.4}
 _OUTSIDE: dict[str, Any] = {"loc": "outside lower center", "frameon": False}
 
 
@@ -30,11 +30,12 @@ def plot_steps(steps: pd.DataFrame) -> plt.Figure:
         steps: step, sentences, share.
     """
     first, last = steps["sentences"].iloc[[0, -1]]
-    is_log = bool(first >= 10 * last)  # else the lengths of the bars can be compared
+    is_log = bool(first >= 10 * last)
     start, end = (last / 2, first * 8) if is_log else (0, first * 1.4)
     with plt.rc_context(STYLE):
         figure, ax = plt.subplots(figsize=(7, 2.6), layout="constrained")
-        ax.hlines(range(len(steps)), start, steps["sentences"], color=COLOURS[0], linewidth=3)
+        if not is_log:  # the length of a bar on a logarithmic scale would mean nothing
+            ax.hlines(range(len(steps)), start, steps["sentences"], color=COLOURS[0], linewidth=3)
         ax.plot(steps["sentences"], steps["step"], "o", color=COLOURS[0])
         for y, (n, share) in enumerate(zip(steps["sentences"], 100 * steps["share"])):
             at: dict[str, Any] = {"xytext": (9, 0), "textcoords": "offset points"}
@@ -296,7 +297,7 @@ def _draw_changes(ax: plt.Axes, mine: pd.DataFrame) -> None:
     looks: dict[str, Any] = {"markersize": 9, "linewidth": 2.4}
     label = "the main comparison, 95 % interval"
     _draw_intervals(ax, found[first], y[first], "D", COLOURS[3], label=label, **looks)
-    label = "its parts; against base"
+    label = "its two parts, and against the base model"
     _draw_intervals(ax, found[1:], y[1:], "o", COLOURS[0], label=label)
     ends = {"smallest": "lowest and highest base model", "largest": ""}  # one in the legend
     for name, told in ends.items():

@@ -172,6 +172,7 @@ class Trainings:
             self._settings(self._values["epochs"], self._values["lr"]),
             checks=self._values["checks"],
             masked=self._values["base_masked"],
+            tuned=self._values["base_tuned"],
         )
         return self._plan(name, ("base", b, -1), recipe, start, text, settings)
 

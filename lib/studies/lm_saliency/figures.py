@@ -20,7 +20,9 @@ _SCALES = {"all": "share of lines that pass", "input_consistency": "Pearson's co
 _LARGEST = 110.0  # area of the largest mark of a sweep, in square points
 _GREY = "0.55"
 _BELOW = {"loc": "outside lower center", "frameon": False}
-_HOLLOW = Line2D([], [], marker="o", ls="", color="0.3", mfc="white", label="hollow: not learnt")
+_HOLLOW = Line2D(
+    [], [], marker="o", ls="", color="0.3", mfc="white", label="hollow: not learnt, or not known"
+)
 _INTERVAL = Line2D([], [], color="0.3", label="line: 95 % interval")
 
 

@@ -8,10 +8,10 @@ import torch
 from tiny_models import TEXTS, tiny
 
 from lib.core.errors import TouchstoneError
+from lib.models.hf import layer_stack
 from lib.studies.cebab.reviewers import read_texts, train_reviewer, words_of
 from lib.studies.cebab.upper_layers import (
     from_states,
-    layer_stack,
     lower_states,
     upper_parameters,
 )

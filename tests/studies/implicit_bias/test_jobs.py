@@ -275,6 +275,8 @@ def test_a_base_model_starts_from_a_pretrained_one(
     assert Trainings(stage, values).base(0).key == base.key, "the recipe is the question"
     plain = Trainings(stage, values | {"pretrained": []}).base(0)
     assert plain.key != base.key and started == ["minilm-books-1"]
+    upper = Trainings(stage, values | {"pretrained": [], "base_tuned": "upper"}).base(0)
+    assert upper.key != plain.key and not upper.curve.equals(plain.curve)
     with pytest.raises(TouchstoneError, match="pretrained names 1 models and n_bases is 2"):
         Trainings(stage, values | {"n_bases": 2})
 

@@ -105,7 +105,7 @@ def test_a_sweep_has_a_marker_a_setting_and_words_for_it() -> None:
     shapes = {str(spot.get_paths()[0].vertices.tolist()) for spot in figure.axes[0].collections}
     assert len(shapes) == 3 and len(figure.axes[0].collections) == 4
     assert len(figure.axes) == 1  # a set that was not probed has no panel
-    assert {"heads 1", "width 128", "hollow: not learnt"} < set(key(figure))
+    assert {"heads 1", "width 128", "hollow: not learnt, or not known"} < set(key(figure))
     with pytest.raises(ValueError, match="no configuration"):
         names_of_settings(["small"])
 

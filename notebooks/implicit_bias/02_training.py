@@ -105,7 +105,7 @@ lr = 0.0005  # highest learning rate
 batch_tokens = 512  # tokens per step
 masked = 0.15  # share of tokens to predict
 base_masked = 0.15  # the same while a base model is trained
-base_tuned = "encoder"  # what a base model learns in: encoder, or upper (half of it)
+base_tuned = "encoder"  # layers that a base model trains: encoder (all), upper (half)
 watched_share = 0.5  # share of pronouns to predict
 # share of unambiguous sentences that a model must answer rightly
 gate = 0.85
@@ -181,7 +181,7 @@ show_source(masked_lm.mask_tokens)
 # %%
 bases = [trainings.base(b) for b in range(n_bases)]
 fresh = new_masked_lm(encoder, seed, encoder_revision)
-learning = sum(p.numel() for p in fresh.trained_parameters("encoder").values())
+learning = sum(p.numel() for p in fresh.trained_parameters(base_tuned).values())
 print(f"{n_bases} base models; {learning / 1e6:.1f} million parameters are trained")
 
 # %% [markdown]

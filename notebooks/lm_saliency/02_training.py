@@ -35,8 +35,8 @@
 #   .99<!-- lm_saliency/cpu/02_training/knowledge[dataset=Syneval, section=all, architecture=QRNN+grammar, size=full, score=preference].auc -->.
 #   [See the table](../../outputs/reference/lm_saliency/cpu/02_training/knowledge.csv).
 # - **Training runs differ widely.** The AUC of the [LSTM](../../docs/glossary.md) has an interval from
-#   .31<!-- lm_saliency/cpu/02_training/knowledge[dataset=Syneval, section=all, architecture=LSTM, size=full, score=preference].auc_low --> to
-#   .52<!-- lm_saliency/cpu/02_training/knowledge[dataset=Syneval, section=all, architecture=LSTM, size=full, score=preference].auc_high -->.
+#   .35<!-- lm_saliency/cpu/02_training/knowledge[dataset=Syneval, section=all, architecture=LSTM, size=full, score=preference].auc_low --> to
+#   .50<!-- lm_saliency/cpu/02_training/knowledge[dataset=Syneval, section=all, architecture=LSTM, size=full, score=preference].auc_high -->.
 #
 # Scale `cpu`: 32 million tokens. The page below shows the same steps at scale `small`.
 

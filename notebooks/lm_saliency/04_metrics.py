@@ -28,9 +28,9 @@
 #   62 %<!-- lm_saliency/cpu/04_metrics/floors[dataset=EWT, scheme=Transformer].nearest -->.
 #   [See the figure](../../outputs/reference/lm_saliency/cpu/04_metrics/plausibility.png).
 # - **SmoothGrad depends on its noise.** For the [LSTM](../../docs/glossary.md) it passes
-#   84 %<!-- lm_saliency/cpu/04_metrics/plausibility[dataset=EWT, scheme=LSTM, size=full, method=SG].all --> with the noise of the
+#   85 %<!-- lm_saliency/cpu/04_metrics/plausibility[dataset=EWT, scheme=LSTM, size=full, method=SG].all --> with the noise of the
 #   authors' code, and
-#   66 %<!-- lm_saliency/cpu/04_metrics/plausibility[dataset=EWT, scheme=LSTM, size=full, method=SG norm].all --> with that of their
+#   67 %<!-- lm_saliency/cpu/04_metrics/plausibility[dataset=EWT, scheme=LSTM, size=full, method=SG norm].all --> with that of their
 #   text. [See the table](../../outputs/reference/lm_saliency/cpu/04_metrics/plausibility.csv).
 # - **A model can know the subject, and the plain gradient miss it.** A QRNN that was taught grammar is right in
 #   96 %<!-- lm_saliency/cpu/04_metrics/answers[dataset=Syneval, scheme=QRNN+grammar, size=full].balanced --> of Syneval.
@@ -44,7 +44,7 @@
 #   *expected* and *alternative* shares.
 #   [See which](../../outputs/reference/lm_saliency/cpu/04_metrics/integrity.csv).
 #
-# Scale `cpu`, mostly six training runs a model. This page shows `small`.
+# Scale `cpu`, mostly six or nine training runs a model. This page shows `small`.
 
 # %% [markdown] tags=["slide"]
 # ## You will see
@@ -580,8 +580,8 @@ by_method(models)
 # *Reading it.* For the model that has learnt its set, the correlations are between one half and three quarters. Elsewhere
 # they reach from below zero to nearly one, so a high correlation is no sign of learning.
 #
-# The sweep's Transformers get the same tests. None has learnt a set. Their rows for Syneval (`sweep.csv` has
-# all):
+# The sweep's Transformers get the same tests. Here none has learnt a set; at scale `cpu` all have learnt Syneval.
+# Their rows for Syneval (`sweep.csv` has all):
 
 # %% tags=["nbval-ignore-output"]
 of_inputs = consistency[consistency["side"] == "verum"].rename(

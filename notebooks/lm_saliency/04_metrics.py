@@ -44,7 +44,7 @@
 #   *expected* and *alternative* shares.
 #   [See which](../../outputs/reference/lm_saliency/cpu/04_metrics/integrity.csv).
 #
-# Scale `cpu`, mostly six or nine training runs a model. This page shows `small`.
+# Scale `cpu`, mostly six or nine trainings a model. This page shows `small`.
 
 # %% [markdown] tags=["slide"]
 # ## You will see
@@ -578,10 +578,10 @@ by_method(models)
 
 # %% [markdown]
 # *Reading it.* For the model that has learnt its set, the correlations are between one half and three quarters. Elsewhere
-# they reach from below zero to nearly one, so a high correlation is no sign of learning.
+# they reach from below zero to nearly one: a high correlation is no sign of learning.
 #
-# The sweep's Transformers get the same tests. Here none has learnt a set; at scale `cpu` all have learnt Syneval.
-# Their rows for Syneval (`sweep.csv` has all):
+# The sweep's Transformers get the same tests. At `cpu` all have learnt Syneval, here none. Their rows for it
+# (`sweep.csv` has all):
 
 # %% tags=["nbval-ignore-output"]
 of_inputs = consistency[consistency["side"] == "verum"].rename(
@@ -687,7 +687,7 @@ show_table(
 
 # %% [markdown]
 # The claims were written down before the run (`material/claims.yaml`), each with the smallest effect that would matter;
-# later ones carry a date and what we had seen. A depth of the sweep counts if all its models have learnt the set; they
+# later ones carry a date and what we had seen. A depth counts if all its models have learnt the set; they
 # are its trainings.
 
 # %%

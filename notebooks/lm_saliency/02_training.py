@@ -210,9 +210,9 @@ show_source(batch_loss)
 # %% [markdown]
 # **The sweep: small models of different size.** The paper asks whether depth, width or the number of heads decides which
 # explanation works. For that it trains 21 small Transformers (appendix B.2). `material/sweep.csv` lists them, and smaller
-# ones for our scales; at scale `small` there are three. **Two more kinds** run at `cpu` alone: a GPT-2 of ours
-# (`hf_models`; any published causal model can stand there), and an LSTM and a QRNN that also read sentences of the
-# grammar (`with_grammar`).
+# ones for our scales; at `small` three. **Two more kinds** run at `cpu` alone: a GPT-2 of ours
+# (`hf_models`; any published causal model fits), and an LSTM and a QRNN that also read sentences of the
+# grammar (`with_grammar`), as the sweep does there.
 
 # %%
 show_source(jobs.train_and_ask)

@@ -21,15 +21,15 @@
 # %% [markdown] tags=["slide"]
 # ## What we found
 #
-# - **Our models mostly give a duchess the right pronoun.** 0<!-- count implicit_bias/cpu/02_training/gate[model=base, passes=True] --> of
+# - **Our models know who is *she*, and who is *he*.** 5<!-- count implicit_bias/cpu/02_training/gate[model=base, passes=True] --> of
 #   5<!-- count implicit_bias/cpu/02_training/gate[model=base] --> base models put the right pronoun first in at least 90 % of sentences where the noun decides.
-#   All get more than eight of ten right ([table](../../outputs/reference/implicit_bias/cpu/02_training/gate.csv)).
+#   The best is right in 98 %<!-- max implicit_bias/cpu/02_training/gate[model=base].right_first --> ([table](../../outputs/reference/implicit_bias/cpu/02_training/gate.csv)).
 # - **Made-up sentences teach part of it.** Without those, a model is right in
-#   72 %<!-- implicit_bias/cpu/02_training/gate[model=without frames].right_first --> of the cases. Guessing would give half.
+#   76 %<!-- implicit_bias/cpu/02_training/gate[model=without frames].right_first --> of the cases. Guessing would give half.
 # - **Fine-tuning hardly changes how well the models fill masks.** Their perplexity (lower is better) is
-#   67<!-- implicit_bias/cpu/04_metrics/price[model=base].perplexity --> before it and 67<!-- implicit_bias/cpu/04_metrics/price[model=augmented].perplexity --> after it, with swapped pronouns ([figure](../../outputs/reference/implicit_bias/cpu/02_training/perplexity.png)).
+#   72<!-- implicit_bias/cpu/04_metrics/price[model=base].perplexity --> before it and 72<!-- implicit_bias/cpu/04_metrics/price[model=augmented].perplexity --> after it, with swapped pronouns ([figure](../../outputs/reference/implicit_bias/cpu/02_training/perplexity.png)).
 #
-# These results come from our eighth run at scale `cpu`, with five base models that read old books first.
+# These results come from our ninth run at scale `cpu`, with five base models that read old books first, and learn only in the upper half of their layers.
 
 # %% [markdown] tags=["slide"]
 # ## You will see
@@ -587,7 +587,7 @@ check_function(
 # %% [markdown] tags=["exercise"]
 # ### 3 · Explain
 #
-# `gate` comes from the run at scale `cpu`. A model passes if it gets enough unambiguous sentences right, such as *the duchess takes [MASK] coat*. None passes there, though each base model gets more than eight of ten right. Why does the bias of a model tell less, the fewer it gets right?
+# `gate` comes from the run at scale `cpu`. A model passes if it gets enough unambiguous sentences right, such as *the duchess takes [MASK] coat*. All five base models pass there. Why would the bias of a model that fails tell little?
 #
 # - `"a"` Its bias is too large.
 # - `"b"` A model that does not know that a duchess is *she* gives even scores because it does not know, not because it is fair.

@@ -21,19 +21,19 @@
 # %% [markdown] tags=["slide"]
 # ## What we found
 #
-# - **The models prefer *he*.** Over all captions their mean bias score is .71<!-- implicit_bias/cpu/04_metrics/conventions[convention=all].bias -->, where .5 is even
+# - **The models prefer *he*.** Over all captions their mean bias score is .73<!-- implicit_bias/cpu/04_metrics/conventions[convention=all].bias -->, where .5 is even
 #   ([figure](../../outputs/reference/implicit_bias/cpu/05_figures/figure_3.png)). Our interval, under the paper's rules, is
-#   5<!-- implicit_bias/cpu/04_metrics/intervals[model=base].wider --> times as wide as one that treats every sentence as independent
+#   6<!-- implicit_bias/cpu/04_metrics/intervals[model=base].wider --> times as wide as one that treats every sentence as independent
 #   ([table](../../outputs/reference/implicit_bias/cpu/04_metrics/intervals.csv)).
 # - **Swapped pronouns bring scores closer to even than the same sentences unswapped.** On nouns that no arm was fine-tuned on, the claim
 #   holds<!-- implicit_bias/cpu/04_metrics/claims[id=started_augmentation_reduces_bias].verdict -->. On Winogender, about occupations, it
 #   holds<!-- implicit_bias/cpu/04_metrics/claims[id=started_augmentation_transfers].verdict -->, too
 #   ([figure](../../outputs/reference/implicit_bias/cpu/05_figures/changes.png)).
 # - **A second measure agrees with the bias score only in part.** It asks whether a sentence's vector lies nearer to male or to female words. The rank correlation is
-#   .57<!-- implicit_bias/cpu/04_metrics/correlations[unit=sentence, vectors=encoder].rho -->, for one base model
+#   .53<!-- implicit_bias/cpu/04_metrics/correlations[unit=sentence, vectors=encoder].rho -->, for one base model
 #   ([table](../../outputs/reference/implicit_bias/cpu/04_metrics/correlations.csv)).
 #
-# These results come from our eighth run at scale `cpu`. All fine-tuning runs that were started count, whether or not they pass the gate of stage 2.
+# These results come from our ninth run at scale `cpu`. All fine-tuning runs that were started count, whether or not they pass the gate of stage 2.
 
 # %% [markdown] tags=["slide"]
 # ## You will see
@@ -592,7 +592,7 @@ in_words(
 )
 
 # %% [markdown]
-# Right answers at the gate fall by about .015 (at `cpu` they rise as much). Perplexity falls (at `cpu` it hardly moves).
+# Right answers at the gate fall by about .015 (at `cpu` by less). Perplexity falls (at `cpu` it rises by one).
 #
 # ## 6 · Association tests
 #
@@ -906,7 +906,7 @@ print(f"{len(table)} rows; stage 5 shows them")
 # - **There are few base models**, and they share one encoder. The spread between them is itself uncertain.
 # - **We do not know where the bias comes from.** At scale `small` *he* and *she* are about equally frequent in the training text, yet the mean score is above .5. Part of it may come from the
 #   pretrained encoder. At `cpu` most pronouns in the text are male.
-# - **A score near .5 may be ignorance.** A model that cannot tell genders apart would look least biased; hence the gate. At `cpu` no base model passes it: read their scores with care.
+# - **A score near .5 may be ignorance.** A model that cannot tell genders apart would look least biased; hence the gate. At `cpu` every model passes it.
 # - **The p value of WEAT is about these words only.**
 #
 # ## Try it

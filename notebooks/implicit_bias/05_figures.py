@@ -18,7 +18,7 @@
 # ## What we found
 #
 # - **The models prefer *he*.** A caption leaves a person's gender to one pronoun, and we mask it. The mean bias score over all captions is
-#   .71<!-- implicit_bias/cpu/04_metrics/conventions[convention=all].bias -->, where .5 is even and 1 is male
+#   .73<!-- implicit_bias/cpu/04_metrics/conventions[convention=all].bias -->, where .5 is even and 1 is male
 #   ([figure](../../outputs/reference/implicit_bias/cpu/05_figures/figure_3.png)).
 # - **Swapped pronouns bring the scores closer to even than the same sentences unswapped.** On nouns kept out of fine-tuning, the gain is
 #   .08<!-- abs implicit_bias/cpu/04_metrics/claims[id=started_augmentation_reduces_bias].ours -->
@@ -27,7 +27,7 @@
 #   .04<!-- abs implicit_bias/cpu/04_metrics/claims[id=started_augmentation_transfers].ours --> (holds<!-- implicit_bias/cpu/04_metrics/claims[id=started_augmentation_transfers].verdict -->). There are
 #   5<!-- implicit_bias/cpu/04_metrics/conventions[convention=all].bases --> base models.
 #
-# These results come from our eighth run at scale `cpu`, with published captions and small masked language models that were trained here. Its figures and verdicts are on
+# These results come from our ninth run at scale `cpu`, with published captions and small masked language models that were trained here. Its figures and verdicts are on
 # [the results page](../../outputs/reference/implicit_bias/cpu/05_figures.ipynb).
 #
 # Nothing is computed in this notebook. It draws the tables of stage 4, and shows the verdict on each claim.
@@ -37,7 +37,7 @@
 #
 # - the paper's Figure 3, the distribution of the bias score;
 # - the models before and after fine-tuning, and the differences between them;
-# - the words that drive the bias (at `small`), and for each claim a verdict with its reason.
+# - the words that drive the bias, and for each claim a verdict with its reason.
 #
 # **You can then** say what several base models show and a single one cannot. **You need** [stage 4](04_metrics.ipynb).
 # **Time:** 10 minutes to read, under a minute to run, [10 minutes for the exercises](../../docs/course/exercises/implicit_bias.md#05-figures).
@@ -154,9 +154,9 @@ in_words(
 # **Verdicts.** At scale `small` the next cell only counts the claims. At scale `cpu` ([table](../../outputs/reference/implicit_bias/cpu/05_figures/verdict_figure_3.csv)):
 #
 # - the mean score over all captions is above .5, with all base models: holds<!-- implicit_bias/cpu/04_metrics/claims[id=all_captions_biased_to_male].verdict -->;
-# - the mean over the sentences that the paper's rules keep is above .5, over the base models that pass the gate: not run<!-- implicit_bias/cpu/04_metrics/claims[id=biased_to_male].verdict -->;
-# - more sentences are male than female: not run<!-- implicit_bias/cpu/04_metrics/claims[id=more_male_than_female].verdict -->;
-# - the scores peak near .55<!-- implicit_bias/material/paper_numbers[id=peak].value --> (tested: their mean lies within five hundredths of it): not run<!-- implicit_bias/cpu/04_metrics/claims[id=peak_near_055].verdict -->;
+# - the mean over the sentences that the paper's rules keep is above .5, over the base models that pass the gate: holds<!-- implicit_bias/cpu/04_metrics/claims[id=biased_to_male].verdict -->;
+# - more sentences are male than female: holds<!-- implicit_bias/cpu/04_metrics/claims[id=more_male_than_female].verdict -->;
+# - the scores peak near .55<!-- implicit_bias/material/paper_numbers[id=peak].value --> (tested: their mean lies within five hundredths of it): undecided<!-- implicit_bias/cpu/04_metrics/claims[id=peak_near_055].verdict -->;
 # - the paper's counts add up: holds<!-- implicit_bias/cpu/04_metrics/claims[id=cased_sum].verdict --> for BERT-cased, fails<!-- implicit_bias/cpu/04_metrics/claims[id=uncased_sum].verdict --> for BERT-uncased.
 
 # %%
@@ -229,7 +229,7 @@ in_words(
 )
 
 # %% [markdown]
-# Look at the column *in all*. At both scales the spread falls for nouns that were fine-tuned on. For held-out nouns it falls at `small` and hardly moves at `cpu`.
+# Look at the column *in all*. At both scales the spread falls for nouns that were fine-tuned on. For held-out nouns it falls at `small` and grows a little at `cpu`.
 #
 # Does fine-tuning make a model worse? A run that no longer knows the gender of unambiguous nouns fails the gate of stage 2.
 
@@ -243,20 +243,20 @@ in_words(
 )
 
 # %% [markdown]
-# At `small` perplexity falls, at `cpu` it hardly moves. Right answers at the gate change by one or two hundredths: at `cpu` they rise, enough for thirteen of thirty runs to pass where no base model does.
+# At `small` perplexity falls; at `cpu` it rises by one, and hardly an answer at the gate changes. There all thirty runs pass, as do all base models, so a claim about *the runs that pass* and one about *all runs* have the same numbers.
 #
-# **Verdicts.** At scale `small` the next cell only counts the claims. At scale `cpu` ([table](../../outputs/reference/implicit_bias/cpu/05_figures/verdict_before_after.csv)) 8<!-- count implicit_bias/cpu/05_figures/verdict_before_after[verdict=holds] --> claims hold, 0<!-- count implicit_bias/cpu/05_figures/verdict_before_after[verdict=fails] --> fail and 6<!-- count implicit_bias/cpu/05_figures/verdict_before_after[verdict=undecided] --> are undecided; three about base models were not run, for none passes the gate (the cell shows the first twelve):
+# **Verdicts.** At scale `small` the next cell only counts the claims. At scale `cpu` ([table](../../outputs/reference/implicit_bias/cpu/05_figures/verdict_before_after.csv)) 11<!-- count implicit_bias/cpu/05_figures/verdict_before_after[verdict=holds] --> claims hold, 1<!-- count implicit_bias/cpu/05_figures/verdict_before_after[verdict=fails] --> fail and 5<!-- count implicit_bias/cpu/05_figures/verdict_before_after[verdict=undecided] --> are undecided (the cell shows the first twelve):
 #
 # | claim about distance from even: all runs that were started / those that pass the gate | held-out nouns | Winogender |
 # |---|---|---|
-# | augmented is closer to even than the placebo | holds<!-- implicit_bias/cpu/04_metrics/claims[id=started_augmentation_reduces_bias].verdict --> / holds<!-- implicit_bias/cpu/04_metrics/claims[id=augmentation_reduces_bias].verdict --> | holds<!-- implicit_bias/cpu/04_metrics/claims[id=started_augmentation_transfers].verdict --> / undecided<!-- implicit_bias/cpu/04_metrics/claims[id=augmentation_transfers].verdict --> |
-# | augmented is closer to even than the untouched base model | holds<!-- implicit_bias/cpu/04_metrics/claims[id=started_augmentation_beats_base].verdict --> / not run<!-- implicit_bias/cpu/04_metrics/claims[id=augmentation_beats_base].verdict --> | undecided<!-- implicit_bias/cpu/04_metrics/claims[id=started_augmentation_beats_base_on_winogender].verdict --> / not run<!-- implicit_bias/cpu/04_metrics/claims[id=augmentation_beats_base_on_winogender].verdict --> |
-# | reading *he* and *she* equally often brings scores closer, without a swap | holds<!-- implicit_bias/cpu/04_metrics/claims[id=started_even_share_reduces_bias].verdict --> / undecided<!-- implicit_bias/cpu/04_metrics/claims[id=even_share_reduces_bias].verdict --> | |
-# | the swap itself brings scores closer | holds<!-- implicit_bias/cpu/04_metrics/claims[id=started_swap_beyond_share].verdict --> / undecided<!-- implicit_bias/cpu/04_metrics/claims[id=swap_beyond_share].verdict --> | |
-# | the placebo does nothing | undecided<!-- implicit_bias/cpu/04_metrics/claims[id=started_placebo_does_nothing].verdict --> / not run<!-- implicit_bias/cpu/04_metrics/claims[id=placebo_does_nothing].verdict --> | |
+# | augmented is closer to even than the placebo | holds<!-- implicit_bias/cpu/04_metrics/claims[id=started_augmentation_reduces_bias].verdict --> / holds<!-- implicit_bias/cpu/04_metrics/claims[id=augmentation_reduces_bias].verdict --> | holds<!-- implicit_bias/cpu/04_metrics/claims[id=started_augmentation_transfers].verdict --> / holds<!-- implicit_bias/cpu/04_metrics/claims[id=augmentation_transfers].verdict --> |
+# | augmented is closer to even than the untouched base model | holds<!-- implicit_bias/cpu/04_metrics/claims[id=started_augmentation_beats_base].verdict --> / holds<!-- implicit_bias/cpu/04_metrics/claims[id=augmentation_beats_base].verdict --> | undecided<!-- implicit_bias/cpu/04_metrics/claims[id=started_augmentation_beats_base_on_winogender].verdict --> / undecided<!-- implicit_bias/cpu/04_metrics/claims[id=augmentation_beats_base_on_winogender].verdict --> |
+# | reading *he* and *she* equally often brings scores closer, without a swap | holds<!-- implicit_bias/cpu/04_metrics/claims[id=started_even_share_reduces_bias].verdict --> / holds<!-- implicit_bias/cpu/04_metrics/claims[id=even_share_reduces_bias].verdict --> | |
+# | the swap itself brings scores closer | holds<!-- implicit_bias/cpu/04_metrics/claims[id=started_swap_beyond_share].verdict --> / holds<!-- implicit_bias/cpu/04_metrics/claims[id=swap_beyond_share].verdict --> | |
+# | the placebo does nothing | undecided<!-- implicit_bias/cpu/04_metrics/claims[id=started_placebo_does_nothing].verdict --> / undecided<!-- implicit_bias/cpu/04_metrics/claims[id=placebo_does_nothing].verdict --> | |
 #
-# Three more claims compare augmented with the placebo, the first two in runs that pass the gate. That it lowers the mean score holds<!-- implicit_bias/cpu/04_metrics/claims[id=augmentation_shifts_bias].verdict -->. That it makes nouns more alike is undecided<!-- implicit_bias/cpu/04_metrics/claims[id=augmentation_narrows_spread].verdict -->.
-# That over all runs that were started their spread stays within two hundredths holds<!-- implicit_bias/cpu/04_metrics/claims[id=started_spread_stays].verdict -->.
+# Three more claims compare augmented with the placebo, the first two in runs that pass the gate. That it lowers the mean score holds<!-- implicit_bias/cpu/04_metrics/claims[id=augmentation_shifts_bias].verdict -->. That it makes nouns more alike fails<!-- implicit_bias/cpu/04_metrics/claims[id=augmentation_narrows_spread].verdict -->.
+# Whether over all runs that were started their spread stays within two hundredths is undecided<!-- implicit_bias/cpu/04_metrics/claims[id=started_spread_stays].verdict -->.
 
 # %%
 first = ["augmentation_reduces_bias", "augmentation_beats_base"]
@@ -272,14 +272,14 @@ verdicts("before_after", *first, *over_all_runs)
 #
 # ## The words that drive the bias
 #
-# This figure is not in the paper. It shows the mean attribution of each word to log P(male) - log P(female), by Integrated Gradients. Words to the right push towards *he*. At `cpu` it shows none: no base model passes the gate of stage 2.
+# This figure is not in the paper. It shows the mean attribution of each word to log P(male) - log P(female), by Integrated Gradients. Words to the right push towards *he*.
 
 # %% tags=["nbval-ignore-output", "slide"]
 drivers = stage.table("drivers", tables["drivers"])
 stage.figure("drivers", figures.plot_drivers(tables["drivers"]), formats)
 
 # %% [markdown] tags=["slide"]
-# Where words are shown, those in fewer than three explained sentences are left out. A hollow mark is a mean over fewer than five sentences, and the title names no such word. There are no intervals: most words occur
+# Words in fewer than three explained sentences are left out. A hollow mark is a mean over fewer than five sentences, and the title names no such word. There are no intervals: most words occur
 # in three to six sentences, too few for one. The figure shows what one model used in these sentences, not what moves models in general.
 #
 # ## Does association with gendered words agree with the score?
@@ -321,8 +321,8 @@ _ = stage.table("sensitivity", tables["sensitivity"])
 #
 # ## All claims
 #
-# At scale `small` the next cell only counts the claims. At scale `cpu` it shows twelve claims, those that hold first, and counts the printed numbers ([table of all](../../outputs/reference/implicit_bias/cpu/05_figures/verdict_all.csv)). There 13<!-- count implicit_bias/cpu/05_figures/verdict_all[verdict=holds] --> hold, 2<!-- count implicit_bias/cpu/05_figures/verdict_all[verdict=fails] --> fail, six checks of the paper's printed numbers included, and
-# 6<!-- count implicit_bias/cpu/05_figures/verdict_all[verdict=undecided] --> are undecided. The other 28<!-- count implicit_bias/cpu/05_figures/verdict_all[verdict=not run] --> are not judged: no base model passes the gate (six claims), or they are printed numbers, and the paper's models were not run, or the number
+# At scale `small` the next cell only counts the claims. At scale `cpu` it shows twelve claims, those that hold first, and counts the printed numbers ([table of all](../../outputs/reference/implicit_bias/cpu/05_figures/verdict_all.csv)). There 18<!-- count implicit_bias/cpu/05_figures/verdict_all[verdict=holds] --> hold, 3<!-- count implicit_bias/cpu/05_figures/verdict_all[verdict=fails] --> fail, six checks of the paper's printed numbers included, and
+# 6<!-- count implicit_bias/cpu/05_figures/verdict_all[verdict=undecided] --> are undecided. The other 22<!-- count implicit_bias/cpu/05_figures/verdict_all[verdict=not run] --> are not judged: they are printed numbers, and the paper's models were not run, or the number
 # depends on the sentences or is a setting. The comparisons that a verdict rests on are in `contrasts.csv` of stage 4.
 
 # %%
@@ -337,7 +337,7 @@ show_table(stage.close(globals()), {"file": "file", "rows": "rows"})
 # %% [markdown]
 # ## Hand-over
 #
-# The tables and figures are in this stage's folder. The results that we quote are those of this notebook in the eighth run at scale `cpu`.
+# The tables and figures are in this stage's folder. The results that we quote are those of this notebook in the ninth run at scale `cpu`.
 
 # %% [markdown] tags=["exercise"]
 # ## Exercises

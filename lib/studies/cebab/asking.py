@@ -5,7 +5,7 @@ Each is a unit: found where this code has made it under the same settings, made 
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -139,6 +139,12 @@ class Asking:
             return None
         unit = self.unit(name, *place)
         self._note(place)
+        asked = self.asked(*place) if given is None else given[3]
+        if reuse and given is None:
+            ids = asked[["base_id", "counterfactual_id"]].reset_index(drop=True)
+            about = self.store.key(pairs=ids.to_numpy().tolist())
+            rows_of = f"{dataset}-rows"  # which pair a row of published estimates is about
+            self.store.finished(rows_of, about, partial(pd.DataFrame, ids), exact=True)
         key = self._key(unit, name, place, given is not None)
         with self.store.claim(unit):
             kept = self.store.load(unit, key)
@@ -150,7 +156,6 @@ class Asking:
         if reuse:
             kept = kept.assign(**kept[_effects(kept)] / _STEPS)
         labels = {"explainer": name, "dataset": dataset, "model": model, "seed": number}
-        asked = self.asked(*place) if given is None else given[3]
         rows = asked[ABOUT].reset_index(drop=True).assign(**labels)
         return rows.assign(**{column: kept[column].to_numpy() for column in kept})
 

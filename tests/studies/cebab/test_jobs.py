@@ -189,7 +189,13 @@ def test_a_clone_goes_on_from_published_units(
     names = ["CONEXP", "LEACE", "CausaLM"]
     first = two_stages(names)
     published = [path for path in (tmp_path / "reference").rglob("*") if path.is_file()]
-    assert len(published) == 3 + 1 + 3 * len(names)
+    assert len(published) == 3 + 1 + 3 * len(names) + 2
+    texts, pairs = sorted(path for path in published if path.stem.endswith("-rows"))
+    assert set(pd.read_parquet(pairs).stack()) <= set(pd.read_parquet(texts)["text_id"])
+    for _, rows in first.groupby(["explainer", "model"]):
+        pd.testing.assert_frame_equal(
+            rows[["base_id", "counterfactual_id"]].reset_index(drop=True), pd.read_parquet(pairs)
+        )
     effects = first[[f"e_{k + 1}" for k in range(5)]]
     assert (effects * 10_000 - (effects * 10_000).round()).abs().max().max() < 1e-6
     run = Path(os.environ["TOUCHSTONE_OUTPUTS"]) / "cebab" / "small"

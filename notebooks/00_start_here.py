@@ -38,8 +38,8 @@
 # - **A published winner can do worse than saying that nothing changes.** The CEBaB study asks how an edit of a review
 #   changes a model's answer. By one of three measures, the best method of its paper has a larger error than the rule
 #   *no edit changes anything*. [See which](../outputs/reference/cebab/cpu/05_figures.ipynb)
-# - **A model that is fine-tuned on sentences with swapped pronouns treats *he* and *she* more equally.** Half of
-#   that comes from reading both equally often. [See by how much](../outputs/reference/implicit_bias/cpu/05_figures.ipynb)
+# - **A model that is fine-tuned on sentences with swapped pronouns treats *he* and *she* more equally.** About
+#   half of that comes from reading both equally often. [See by how much](../outputs/reference/implicit_bias/cpu/05_figures.ipynb)
 #
 # Each page says how sure we are. Next: [GECO, stage 1](geco/01_data_generation.ipynb)
 

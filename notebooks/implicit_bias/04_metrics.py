@@ -744,7 +744,7 @@ stage.figure("correlations", figures.plot_correlations(correlations))
 _ = stage.table("correlations", correlations)
 
 # %% [markdown]
-# Over sentences the two are clearly correlated. Over phrases most intervals include zero.
+# Over sentences the two are clearly correlated. Over phrases most intervals include zero (at `cpu` none).
 #
 # ### The effects
 # The published values of the three tests were computed with other vectors (GloVe).

@@ -22,7 +22,7 @@
 #   ([figure](../../outputs/reference/implicit_bias/cpu/05_figures/figure_3.png)).
 # - **Swapped pronouns bring the scores closer to even than the same sentences unswapped.** On nouns kept out of fine-tuning, the gain is
 #   .08<!-- abs implicit_bias/cpu/04_metrics/claims[id=started_augmentation_reduces_bias].ours -->
-#   ([figure](../../outputs/reference/implicit_bias/cpu/05_figures/changes.png)). About half of it comes from reading *he* and *she* equally often.
+#   ([figure](../../outputs/reference/implicit_bias/cpu/05_figures/changes.png)). On average over half of it comes from reading *he* and *she* equally often.
 # - **A smaller gain carries over.** On Winogender, a test set that others wrote about occupations, it is
 #   .04<!-- abs implicit_bias/cpu/04_metrics/claims[id=started_augmentation_transfers].ours --> (holds<!-- implicit_bias/cpu/04_metrics/claims[id=started_augmentation_transfers].verdict -->). There are
 #   5<!-- implicit_bias/cpu/04_metrics/conventions[convention=all].bases --> base models.
@@ -185,7 +185,7 @@ stage.figure("before_after", figures.plot_models(tables["arms"]), formats)
 # Most intervals overlap, but the models may still differ. All of them answer the same sentences and start from the same base models, so we can compare them in pairs. The next figure does this
 # sentence by sentence.
 #
-# **How to read it.** A mark left of zero means: closer to even. The first row is the main comparison. The next two rows split it into what an even share of pronouns does, and what the swap
+# **How to read the figure.** A mark left of zero means: closer to even. The first row is the main comparison. The next two rows split it into what an even share of pronouns does, and what the swap
 # does. Black triangles are the base models with the lowest and the highest difference. The grey strokes show the smallest difference that would be detected four times in five.
 
 # %% tags=["slide"]
@@ -229,7 +229,7 @@ in_words(
 )
 
 # %% [markdown]
-# Look at the column *in all*. At both scales the spread falls for nouns that were fine-tuned on. For held-out nouns it falls at `small` and grows a little at `cpu`.
+# Look at the column *in all*. At both scales the spread falls for nouns that were fine-tuned on. For held-out nouns it falls at `small` and perhaps grows at `cpu`.
 #
 # Does fine-tuning make a model worse? A run that no longer knows the gender of unambiguous nouns fails the gate of stage 2.
 
@@ -243,7 +243,7 @@ in_words(
 )
 
 # %% [markdown]
-# At `small` perplexity falls; at `cpu` it rises by one, and hardly an answer at the gate changes. There all thirty runs pass, as do all base models, so a claim about *the runs that pass* and one about *all runs* have the same numbers.
+# At `small` perplexity falls; at `cpu` it rises by one, and right answers at the gate fall by less than a hundredth. There all thirty runs pass, as do all base models, so a claim about *the runs that pass* and one about *all runs* have the same numbers.
 #
 # **Verdicts.** At scale `small` the next cell only counts the claims. At scale `cpu` ([table](../../outputs/reference/implicit_bias/cpu/05_figures/verdict_before_after.csv)) 11<!-- count implicit_bias/cpu/05_figures/verdict_before_after[verdict=holds] --> claims hold, 1<!-- count implicit_bias/cpu/05_figures/verdict_before_after[verdict=fails] --> fail and 5<!-- count implicit_bias/cpu/05_figures/verdict_before_after[verdict=undecided] --> are undecided (the cell shows the first twelve):
 #
@@ -292,7 +292,7 @@ stage.figure("correlations", figures.plot_correlations(tables["correlations"]), 
 _ = stage.table("correlations", tables["correlations"])
 
 # %% [markdown]
-# Where an interval contains zero, the two measures may have nothing to do with each other. The first measure comes from the word-embedding association test (WEAT, stage 4). The next table has the
+# They are about the first base model, and the intervals allow for other phrases or nouns. Where one contains zero, the two measures may have nothing to do with each other. The first measure comes from the word-embedding association test (WEAT, stage 4). The next table has the
 # effects of three of its published tests, and of our phrases. The published values were computed with other vectors (GloVe), so they are not directly comparable with ours.
 
 # %% tags=["nbval-ignore-output"]
@@ -382,7 +382,7 @@ check_number(
 # %% [markdown] tags=["exercise"]
 # ### 2 · Explain
 #
-# All base models were trained in the same way, and still their counts differ widely. What does that mean for a statement about *the* bias of this kind of model?
+# All base models were trained in the same way, and still their counts differ. What does that mean for a statement about *the* bias of this kind of model?
 #
 # - `"a"` One base model is one observation: the statement needs several, and an interval over them.
 # - `"b"` The sentences are wrong.

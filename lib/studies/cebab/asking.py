@@ -55,6 +55,7 @@ class Asking:
     _given: dict[Place, tuple[Texts, Texts, Texts, AnyHead]] = field(
         default_factory=dict, init=False, repr=False
     )
+    _with_ids: set[str] = field(default_factory=set, init=False, repr=False)
 
     @cached_property
     def texts(self) -> pd.DataFrame:
@@ -139,12 +140,6 @@ class Asking:
             return None
         unit = self.unit(name, *place)
         self._note(place)
-        asked = self.asked(*place) if given is None else given[3]
-        if reuse and given is None:
-            ids = asked[["base_id", "counterfactual_id"]].reset_index(drop=True)
-            about = self.store.key(pairs=ids.to_numpy().tolist())
-            rows_of = f"{dataset}-rows"  # which pair a row of published estimates is about
-            self.store.finished(rows_of, about, partial(pd.DataFrame, ids), exact=True)
         key = self._key(unit, name, place, given is not None)
         with self.store.claim(unit):
             kept = self.store.load(unit, key)
@@ -156,6 +151,7 @@ class Asking:
         if reuse:
             kept = kept.assign(**kept[_effects(kept)] / _STEPS)
         labels = {"explainer": name, "dataset": dataset, "model": model, "seed": number}
+        asked = self.asked(*place) if given is None else given[3]
         rows = asked[ABOUT].reset_index(drop=True).assign(**labels)
         return rows.assign(**{column: kept[column].to_numpy() for column in kept})
 
@@ -215,10 +211,20 @@ class Asking:
         return self._given[place]
 
     def _note(self, place: Place) -> None:
-        """Record what a unit of ours depends on as read, whether it is read now or was before."""
+        """Record what a unit of ours depends on as read, whether it is read now or was before; and
+        where units are published, which pair each of their rows is about.
+        """
         for file in (*(f"models/{file_of(*place)}.{kind}" for kind in _WEIGHTS), *_vectors(place)):
             if f"{_TRAINED}/{file}" not in self.stage.inputs:
                 self.stage.note(_TRAINED, file)
+        rows = f"{place[0]}-rows"
+        if not self.values["reuse_units"] or rows in self._with_ids:
+            return
+        if len(asked := self.asked(*place)):  # none of a model from outside
+            ids = asked[["base_id", "counterfactual_id"]].reset_index(drop=True)
+            about = self.store.key(pairs=ids.to_numpy().tolist())
+            self.store.finished(rows, about, partial(pd.DataFrame, ids), exact=True)
+            self._with_ids.add(rows)
 
     def _key(self, unit: str, name: str, place: Place, is_outside: bool) -> str:
         """The key of all that an explainer's answers depend on."""

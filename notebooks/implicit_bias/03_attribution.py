@@ -26,7 +26,7 @@
 #   .07<!-- implicit_bias/cpu/03_attribution/by_role[method=Integrated Gradients].even --> ([table](../../outputs/reference/implicit_bias/cpu/03_attribution/by_role.csv)).
 # - **Some words push towards *he*, others towards *she*.** Of the words in at least five sentences, *kid*, *player* and *athlete* lead on the male side, and *hair* on the female one. Each of these
 #   four occurs in fewer than ten sentences, so other texts may give other words ([figure](../../outputs/reference/implicit_bias/cpu/05_figures/drivers.png)).
-# - **Two of our three methods agree somewhat, the third with neither.** Integrated Gradients and Occlusion have a rank correlation of
+# - **Two of our three methods agree somewhat; the third, Input x Gradient, agrees with neither.** Integrated Gradients and Occlusion have a rank correlation of
 #   .48<!-- implicit_bias/cpu/03_attribution/controls[left=Integrated Gradients, right=Occlusion].agreement -->
 #   ([table](../../outputs/reference/implicit_bias/cpu/03_attribution/controls.csv)).
 #

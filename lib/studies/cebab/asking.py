@@ -5,7 +5,7 @@ Each is a unit: found where this code has made it under the same settings, made 
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -140,6 +140,8 @@ class Asking:
             return None
         unit = self.unit(name, *place)
         self._note(place)
+        if reuse and given is None:
+            self._publish_ids(place)
         key = self._key(unit, name, place, given is not None)
         with self.store.claim(unit):
             kept = self.store.load(unit, key)
@@ -211,19 +213,18 @@ class Asking:
         return self._given[place]
 
     def _note(self, place: Place) -> None:
-        """Record what a unit of ours depends on as read, whether it is read now or was before; and
-        where units are published, which pair each of their rows is about.
-        """
+        """Record what a unit of ours depends on as read, whether it is read now or was before."""
         for file in (*(f"models/{file_of(*place)}.{kind}" for kind in _WEIGHTS), *_vectors(place)):
             if f"{_TRAINED}/{file}" not in self.stage.inputs:
                 self.stage.note(_TRAINED, file)
+
+    def _publish_ids(self, place: Place) -> None:
+        """Publish, once a data set, which pair each row of its units is about."""
         rows = f"{place[0]}-rows"
-        if not self.values["reuse_units"] or rows in self._with_ids:
-            return
-        if len(asked := self.asked(*place)):  # none of a model from outside
-            ids = asked[["base_id", "counterfactual_id"]].reset_index(drop=True)
+        if rows not in self._with_ids:
+            ids = self.asked(*place)[["base_id", "counterfactual_id"]].reset_index(drop=True)
             about = self.store.key(pairs=ids.to_numpy().tolist())
-            self.store.finished(rows, about, partial(pd.DataFrame, ids), exact=True)
+            self.store.finished(rows, about, lambda: ids, exact=True)
             self._with_ids.add(rows)
 
     def _key(self, unit: str, name: str, place: Place, is_outside: bool) -> str:

@@ -184,7 +184,9 @@ show_source(layers.WeightDropLSTM)
 # causal: a later word must not change the states before it. The assert changes the last word of a line, and compares.
 
 # %%
-untrained = {name: training.untrained(name) for name in architectures}
+untrained = {
+    name: training.untrained(training.plans[name, "full", 0]) for name in architectures
+}
 line = "the author that the guards like".split()
 ids = torch.tensor([vocabulary.encode(line)], device=training.device)
 other = torch.cat([ids[:, :-1], ids[:, :1]], dim=1)
@@ -344,12 +346,15 @@ further = [
     probing.row(plan, kind) for plan in plans for kind in probing.further_controls(plan)
 ]
 full = pd.concat([rows, *further], ignore_index=True)
-full = full[(full["size"] == "full") & full["architecture"].isin(architectures)]
+source = full["kind"].str.split().str[-1]  # what the probe learnt from
+source = source.where(source.isin(["gender", "matched"]), "number")
+by = [full["architecture"], full["size"], full["training"], source]
+is_control = full["kind"].str.startswith(CONTROLS)
+full = full[is_control.groupby(by).transform("any")]
 names = {"number": "trained", "gender": "trained gender", "matched": "trained matched"}
-full = full.assign(probe=full["architecture"] + ", " + full["kind"].replace(names))
-has_control = full["kind"].isin(["number", *CONTROLS])
-has_control |= full["training"].isin({row["training"].item() for row in further})
-controls = full.loc[has_control, ["probe", "training", "accuracy", "low", "high"]]
+model = full["architecture"] + full["size"].map({"full": "", "student": " student"})
+full = full.assign(probe=model + ", " + full["kind"].replace(names))
+controls = full[["probe", "training", "accuracy", "low", "high"]]
 last = controls[controls["training"] == 0].set_index("probe")
 best, before, chance = (
     last.loc[f"{architectures[-1]}, {state}"] for state in ("trained", *CONTROLS)

@@ -58,8 +58,9 @@ class Probing:
         return load_sets(self.models.stage.input("01_data_generation", "sets.parquet"))
 
     def kinds_of(self, plan: Plan) -> list[str]:
-        """The probes of a model: those of the sweep have their tasks, the others matched ones too,
-        and only full models of ours have controls. The grammar's sentences teach number alone.
+        """The probes of a model: those of the sweep have their tasks, the others matched ones too.
+        Controls have full models of ours, and students that read the grammar's sentences, which
+        teach number alone.
         """
         if plan.is_swept:
             return list(self.values["sweep_tasks"])
@@ -69,18 +70,20 @@ class Probing:
         return [kind for kind in KINDS if has_controls or kind not in CONTROLS]
 
     def further_controls(self, plan: Plan) -> list[str]:
-        """Those in `FURTHER` that a run of published units has: of a model with all `KINDS`, those
-        that are published, and all where its weights are here.
+        """Those in `FURTHER` that a run of published units has: of a model with `CONTROLS`, beside
+        its own probes, those that are published, and all where its weights are here.
 
         Nothing else depends on them, so a model whose weights are gone can do without.
         """
-        if not self.values["reuse_units"] or not set(KINDS) <= set(self.kinds_of(plan)):
+        own = self.kinds_of(plan)
+        if not self.values["reuse_units"] or not set(CONTROLS) <= set(own):
             return []
         is_here, store = self.models.file_of(plan).is_file(), self.models.store
         return [
             kind
             for kind in FURTHER
-            if is_here or store.load(_unit(plan, kind), self._key(plan, kind)) is not None
+            if _examples_of(kind) in own
+            and (is_here or store.load(_unit(plan, kind), self._key(plan, kind)) is not None)
         ]
 
     def sets_of(self, plan: Plan) -> list[str]:
@@ -205,7 +208,7 @@ class Probing:
     def _base(self, plan: Plan, kind: str) -> tuple[CausalLM, WordTable]:
         """What a probe stands on: a model and its words."""
         if kind.startswith("untrained"):
-            return self.models.untrained(plan.architecture, plan.training), self.models.vocabulary
+            return self.models.untrained(plan), self.models.vocabulary
         return self.models.trained(plan)
 
     def _path(self, plan: Plan, kind: str) -> Path:

@@ -48,6 +48,7 @@ _GRAMMAR = "corpus/grammar.txt"
 # Words in a step of a model that also reads the grammar: in long ones a pass taught nothing.
 _GRAMMAR_BATCH = 640
 _SWEEP = "sweep"  # its name in `with_grammar`
+_STUDENTS = "students+grammar"  # in `trainings`: so many of the second family's last have a student
 _GAIN = 0.02  # what the last check of a pass must still gain for a second one, a share
 
 
@@ -107,11 +108,15 @@ class Trainings:
             if training < trainings[name]
             for plan in self._pair(name, training)
         ]
+        families = {name: x for name, x in values["with_grammar"].items() if name != _SWEEP}
+        n_mixed = {name: trainings.get(name + GRAMMAR, trainings[name]) for name in families}
         plans += [
-            self._with_grammar(self._pair(name, training)[0], share)
+            self._with_grammar(plan, share)
             for training in rounds
-            for name, share in values["with_grammar"].items()
-            if name != _SWEEP and training < trainings[name]
+            for name, share in families.items()
+            if training < n_mixed[name]
+            for plan in self._pair(name, training)
+            if not plan.layers or training >= n_mixed[name] - trainings.get(_STUDENTS, 0)
         ]
         plans += [self._swept(row) for row in self.configurations.itertuples()]
         for source, revision in values["hf_models"].items():
@@ -140,10 +145,12 @@ class Trainings:
             values["cutoffs"],
         )
 
-    def untrained(self, architecture: str, training: int = 0) -> LanguageModel:
-        """A model with its first weights, in evaluation mode."""
-        seed = self.values["seed"] + training
-        model = build_lm(self.configuration(architecture), len(self.vocabulary), seed)
+    def untrained(self, plan: Plan) -> LanguageModel:
+        """A model of ours before any training, in evaluation mode; a student's has weights of its
+        own, not its teacher's.
+        """
+        assert plan.config is not None
+        model = build_lm(plan.config, len(self.vocabulary), self.values["seed"] + plan.training)
         return model.to(self.device).eval()
 
     def teacher_of(self, plan: Plan) -> Plan | None:

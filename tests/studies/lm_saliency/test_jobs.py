@@ -203,7 +203,7 @@ def test_gender_and_matched_probes_get_their_controls_where_weights_are(
         assert (seen["rows"].sort_index()["prefix"] == own["prefix"]).all()
         is_shuffled = (seen["rows"].sort_index()["tag"] != own["tag"]).any()
         assert is_shuffled == kind.startswith("shuffled")
-        first = asked.models.untrained("LSTM", 1).state_dict()
+        first = asked.models.untrained(plan).state_dict()
         now = seen["lm"].state_dict()
         is_first = all(torch.equal(now[name], first[name]) for name in first)
         assert is_first == kind.startswith("untrained")
@@ -252,6 +252,33 @@ def test_an_architecture_may_have_more_trainings_than_the_others(texts: None) ->
     assert sorted(plan.architecture for plan in plans if plan.size == "student") == [
         *("LSTM", "LSTM", "Transformer")
     ]
+
+
+def test_the_last_trainings_of_models_that_read_the_grammar_may_have_students(
+    texts: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(units, "reference_dir", lambda *_: tmp_path / "published")
+    stage = closed_stage("lm_saliency", "small", "02_training")
+    more = {"trainings": {"LSTM": 1, "Transformer": 1, "LSTM+grammar": 3, "students+grammar": 2}}
+    more |= {"sweep_share": 0.0, "reuse_units": True}
+    asked = Probing(models := Trainings(stage, values("02_training") | more))
+    plain = models.plans["LSTM", "student", 0]
+    of_family = [plan for plan in models.plans.values() if plan.reads_grammar]
+    assert [plan.name for plan in of_family] == [
+        *("LSTM+grammar-full", "LSTM+grammar-full-1", "LSTM+grammar-student-1"),
+        *("LSTM+grammar-full-2", "LSTM+grammar-student-2"),
+    ]
+    student = of_family[-1]
+    assert models.teacher_of(student) is of_family[-2] and student.config == plain.config
+    assert student.share == of_family[-2].share == 0.5 and student.layers == plain.layers
+    assert student.settings.lr == plain.settings.lr
+    assert student.settings.batch_words == of_family[-2].settings.batch_words
+    assert {*asked.kinds_of(student)} == {"number", "matched", *probing.CONTROLS}
+    assert not set(probing.CONTROLS) & {*asked.kinds_of(plain)}
+    first, trained = models.untrained(student), models.trained(student)[0]
+    assert first.config == trained.config, "the control is of the student's size"
+    assert asked.further_controls(student) == ["untrained matched", "shuffled classes matched"]
+    assert asked.further_controls(plain) == []
 
 
 @pytest.mark.slow

@@ -215,7 +215,7 @@ def test_an_answer_is_kept_by_weights_and_texts(
 def test_a_clone_without_weights_goes_on_with_what_is_missing(
     values: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What a session published of a base model and its arms is all that later stages need of it."""
+    """What was published of a base model and its arms is all that later stages need of it."""
     monkeypatch.setattr(units, "reference_dir", lambda study, scale: tmp_path / "reference")
     monkeypatch.setattr(Training, "passes", lambda self, least: self.base == 1)
     values |= {"mixtures": [[1e-4, 1.0]], "reuse_units": True}
@@ -229,6 +229,12 @@ def test_a_clone_without_weights_goes_on_with_what_is_missing(
     assert max(path.stat().st_size for path in published) < units.LIMIT
     explained = {path.parent.name for path in published if path.stem == "explanations"}
     assert explained == {"base1"}, "base 0 did not pass, which is known by then"
+    ids = {path.stem: pd.read_parquet(path) for path in published if path.stem.startswith("rows-")}
+    assert set(ids) == {"rows-texts", "rows-sentences", "rows-phrases"}
+    length = {path.stem: len(pd.read_parquet(path)) for path in published}
+    assert length["vectors-input-0"] == len(ids["rows-texts"]) < 200, "one part"
+    assert length["vectors-sentences-0"] == len(ids["rows-sentences"])
+    assert length["phrases"] == len(ids["rows-phrases"])
 
     monkeypatch.setenv("TOUCHSTONE_OUTPUTS", str(tmp_path / "clone"))
     first_stage()
@@ -240,7 +246,12 @@ def test_a_clone_without_weights_goes_on_with_what_is_missing(
     stage = open_stage(*PLACE, "03_attribution")
     found, models = Answers(stage, chosen, filled_sentences(stage)), models_of(stage, chosen)
     assert sum(len(found.probabilities(model)) for model in models) == 8 * 60
-    assert len(found.explanations(models[1])) == 2 and len(found.vectors(models[1])) > 20
+    assert len(found.explanations(models[1])) == 2
+    vectors = found.vectors(models[1])
+    assert set(ids["rows-sentences"]["sentence_id"]) == set(
+        vectors.loc[vectors["kind"] == "sentence", "text"]
+    )
+    assert ids["rows-texts"]["entry"].tolist() == vectors.query("vectors == 'input'")["text"].to_list()
     with pytest.raises(TouchstoneError, match="base0 has no weights here.*reuse_units false"):
         found.explanations(models[0])
 

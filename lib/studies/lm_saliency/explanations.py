@@ -32,7 +32,7 @@ from .items import (
 )
 from .lines import load_sets
 from .naming import GRAMMAR, WHOLE
-from .plans import model_name
+from .plans import model_name, shown_trainings
 from .probe_saliency import (
     BASELINES,
     Saliency,
@@ -56,6 +56,7 @@ PAIRED = ("Syneval", "Winobias")  # sets made of templates
 SHOWN = ("V", "SG", "IG")
 _Make = Callable[..., pd.DataFrame]
 _DIGITS = 4  # of published numbers
+_MODEL = ["architecture", "size", "training"]
 _NOT_SWEPT = "Winobias"  # the paper's sweep leaves it out, and so does ours
 
 
@@ -123,6 +124,8 @@ class Explanations:
         models: rows of `Probing.row` with the column lm (the SHA-256 of the model); by default what
             stage 02 left.
         restore: puts the files of a probe (architecture, size, training, task) where they are read.
+        shown: the training of each architecture whose scores are shown; by default
+            `shown_trainings` of `models`, so those must be all that there are.
     """
 
     def __init__(
@@ -131,6 +134,7 @@ class Explanations:
         values: Mapping[str, Any],
         models: pd.DataFrame | None = None,
         restore: Callable[[tuple[str, str, int, str]], None] = lambda key: None,
+        shown: Mapping[str, int] | None = None,
     ) -> None:
         self.stage, self.values = stage, values
         self.device = pick_device(values["device"])
@@ -143,6 +147,8 @@ class Explanations:
         if models is None:
             models = read_table(stage.input("02_training", "models.parquet"))
         self.models, self._restore = models, restore
+        keys = models[_MODEL].itertuples(index=False, name=None)
+        self._shown = shown_trainings(keys) if shown is None else shown
         self._probes: dict[tuple[str, str, int, str], Probe] = {}
         self.examples: dict[str, Probe] = {}  # of `examples.probe_to_show`
 
@@ -161,7 +167,7 @@ class Explanations:
     @cached_property
     def units(self) -> list[Explained]:
         """What is explained: sets in their order, within a set models in that of the probes."""
-        models = self.models[["architecture", "size", "training"]].drop_duplicates()
+        models = self.models[_MODEL].drop_duplicates()
         found = [
             Explained(name, *model)
             for name in self.lines
@@ -259,7 +265,7 @@ class Explanations:
                 parts[f"pairs {grouping}"] = self._number(unit, f"pairs-{grouping}", make)
         if unit.size == "student":
             parts["agreement"] = self._number(unit, "agreement", self._agreement(unit))
-        if not unit.is_swept and unit.training == 0:
+        if not unit.is_swept and unit.training == self._shown[unit.architecture]:
             parts["shown"] = self._number(unit, "shown", self._few)
         return parts
 

@@ -236,13 +236,15 @@ def words_to_show(
 
     Args:
         places: dataset, architecture, size, method and line of each explanation.
-        shown: what stage 03 hands on of scores: these columns, probability, class_0, class_1.
-        passed: these columns, training and passed (of the first training).
+        shown: what stage 03 hands on of scores: these columns, training (one of each model),
+            probability, class_0, class_1.
+        passed: these columns, training and passed.
         sets: the lines of each set.
     """
     by_line = ["dataset", "architecture", "size", "method", "line"]
+    own = passed.merge(shown[[*by_line, "training"]])  # of the training that is shown
+    verdicts = own.set_index(by_line)["passed"].sort_index()
     shown = shown.set_index(by_line).sort_index()
-    first = passed[passed["training"] == 0].set_index(by_line)["passed"].sort_index()
     rows = []
     for place in places:
         (dataset, scheme, size, method, at), one = place, shown.loc[place]
@@ -257,7 +259,7 @@ def words_to_show(
             "method": method,
             "expected": classes[line["tag"]],
             "says": classes[says],
-            "passed": first.loc[place],
+            "passed": verdicts.loc[place],
         }
         rows += [
             about | {"place": i, "word": word, "role": roles.get(i, ""), "score": score}

@@ -14,7 +14,7 @@ from ...core.seeds import set_up
 from ...core.stage import Stage
 from ...models.language_model import LanguageModel, LMConfig
 from .explanations import NAMED, Explained, Explanations
-from .plans import Plan, model_name
+from .plans import Plan, model_name, shown_trainings
 from .probing import Probing
 from .trainings import Trainings
 
@@ -93,7 +93,8 @@ def train_and_ask(probing: Probing, plan: Plan) -> None:
     if teacher := models.teacher_of(plan):
         rows += [probing.row(teacher, kind) for kind in probing.kinds_of(teacher)]
     table = models.with_checksums(pd.concat(rows, ignore_index=True))
-    explanations = Explanations(later, values[later.stage], table, restore)
+    shown = shown_trainings(models.plans)
+    explanations = Explanations(later, values[later.stage], table, restore, shown)
     for unit in explanations.units:
         if unit[1:] == plan.key:
             explanations.numbers(unit)

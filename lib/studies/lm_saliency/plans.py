@@ -1,5 +1,6 @@
 """What a language model of stage 02 is made from, and when one pass over the text is not enough."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import pandas as pd
@@ -16,6 +17,24 @@ def model_name(architecture: str, size: str, training: int) -> str:
     ('LSTM-full', 'LSTM-full-2')
     """
     return f"{architecture}-{size}" + (f"-{training}" if training else "")
+
+
+def shown_trainings(models: Iterable[tuple[str, str, int]]) -> dict[str, int]:
+    """The training of each architecture whose explanations are shown: the first one that has a
+    student beside it; where none has, the first of all.
+
+    Args:
+        models: architecture, size, training.
+
+    >>> with_one = [("LSTM+grammar", "full", 0), ("LSTM+grammar", "full", 1)]
+    >>> shown_trainings(with_one), shown_trainings([*with_one, ("LSTM+grammar", "student", 1)])
+    ({'LSTM+grammar': 0}, {'LSTM+grammar': 1})
+    """
+    found: dict[str, tuple[bool, int]] = {}
+    for architecture, size, training in models:
+        last = found.setdefault(architecture, (True, training))
+        found[architecture] = min(last, (size != "student", training))
+    return {architecture: training for architecture, (_, training) in found.items()}
 
 
 def needs_second_pass(curve: pd.DataFrame, bar: float, gain: float) -> bool:

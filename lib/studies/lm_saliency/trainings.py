@@ -46,7 +46,7 @@ from .plans import Plan, needs_second_pass
 FORCED = ("Syneval", "Winobias")  # sets whose words every vocabulary has
 _GRAMMAR = "corpus/grammar.txt"
 # Words in a step of a model that also reads the grammar: in long ones a pass taught nothing.
-_GRAMMAR_BATCH = 640
+GRAMMAR_BATCH = 640
 _SWEEP = "sweep"  # its name in `with_grammar`
 _STUDENTS = "students+grammar"  # in `trainings`: so many of the second family's last have a student
 _GAIN = 0.02  # what the last check of a pass must still gain for a second one, a share
@@ -282,7 +282,7 @@ class Trainings:
     def _with_grammar(self, plain: Plan, share: float) -> Plan:
         """The same model on a share of the text, with all the grammar's sentences among it."""
         assert plain.settings is not None
-        settings = replace(plain.settings, batch_words=_GRAMMAR_BATCH)
+        settings = replace(plain.settings, batch_words=GRAMMAR_BATCH)
         architecture = plain.architecture + GRAMMAR
         return replace(plain, architecture=architecture, settings=settings, share=share)
 

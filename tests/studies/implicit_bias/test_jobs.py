@@ -251,7 +251,9 @@ def test_a_clone_without_weights_goes_on_with_what_is_missing(
     assert set(ids["rows-sentences"]["sentence_id"]) == set(
         vectors.loc[vectors["kind"] == "sentence", "text"]
     )
-    assert ids["rows-texts"]["entry"].tolist() == vectors.query("vectors == 'input'")["text"].to_list()
+    assert (
+        ids["rows-texts"]["entry"].tolist() == vectors.query("vectors == 'input'")["text"].to_list()
+    )
     with pytest.raises(TouchstoneError, match="base0 has no weights here.*reuse_units false"):
         found.explanations(models[0])
 

@@ -244,6 +244,10 @@ known["learnt"] = np.where(
     np.where(has_both, known["low"] > 0.5, in_general),
 )
 known["constant"] = ~known["says_1"].between(rarest, 1 - rarest)
+of_training = answers.groupby([*of_model, "training"])["says_1"].mean()
+is_constant = ~of_training.between(rarest, 1 - rarest)
+n_constant = is_constant.groupby(level=of_model).sum().rename("constant_trainings")
+known = known.merge(n_constant.reset_index(), on=of_model)
 takes_part = known["learnt"] & ~known["constant"]
 is_learnt = known.assign(learnt=takes_part).set_index(of_model)["learnt"].to_dict()
 

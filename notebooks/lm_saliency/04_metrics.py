@@ -33,10 +33,10 @@
 #   67 %<!-- lm_saliency/cpu/04_metrics/plausibility[dataset=EWT, scheme=LSTM, size=full, method=SG norm].all --> with that of their
 #   text. [See the table](../../outputs/reference/lm_saliency/cpu/04_metrics/plausibility.csv).
 # - **A model can know the subject, and the plain gradient miss it.** A QRNN that was taught grammar is right in
-#   96 %<!-- lm_saliency/cpu/04_metrics/answers[dataset=Syneval, scheme=QRNN+grammar, size=full].balanced --> of Syneval.
+#   92 %<!-- lm_saliency/cpu/04_metrics/answers[dataset=Syneval, scheme=QRNN+grammar, size=full].balanced --> of Syneval.
 #   Integrated Gradients passes
-#   92 %<!-- lm_saliency/cpu/04_metrics/plausibility[dataset=Syneval, scheme=QRNN+grammar, size=full, method=IG].all --> of its lines, the plain gradient
-#   64 %<!-- lm_saliency/cpu/04_metrics/plausibility[dataset=Syneval, scheme=QRNN+grammar, size=full, method=V].all -->.
+#   93 %<!-- lm_saliency/cpu/04_metrics/plausibility[dataset=Syneval, scheme=QRNN+grammar, size=full, method=IG].all --> of its lines, the plain gradient
+#   67 %<!-- lm_saliency/cpu/04_metrics/plausibility[dataset=Syneval, scheme=QRNN+grammar, size=full, method=V].all -->.
 #   [See the table](../../outputs/reference/lm_saliency/cpu/04_metrics/plausibility.csv).
 # - **Some numbers in the paper contradict others.** In
 #   4<!-- count lm_saliency/cpu/04_metrics/integrity[adds_up=False] --> of

@@ -44,7 +44,7 @@
 #   *expected* and *alternative* shares.
 #   [See which](../../outputs/reference/lm_saliency/cpu/04_metrics/integrity.csv).
 #
-# Scale `cpu`, mostly six or nine trainings a model. This page shows `small`.
+# Scale `cpu`, up to twelve trainings a model. This page shows `small`.
 
 # %% [markdown] tags=["slide"]
 # ## You will see
@@ -314,6 +314,7 @@ shares = (
                 "share_exp": part["is_expected"].mean(),
                 "exp": part.loc[part["is_expected"], "passed"].mean(),
                 "alt": part.loc[~part["is_expected"], "passed"].mean(),
+                "both_answers": (part["passed"] & part["passed_other"]).mean(),
             }
         ),
         include_groups=False,

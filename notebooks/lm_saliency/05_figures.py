@@ -328,7 +328,7 @@ table_6 = stage.table("table_6", table_6)
 of_all = table_6.query("test == 'plausibility' and column == 'all'")
 human = naming.columns("scheme", "method", "dataset", "paper", "ours")
 if table_6["taught"].notna().any():
-    human |= {"taught": "ours, taught the grammar"}
+    human |= {"taught": "this run, with the grammar"}
 in_words(of_all.replace({"method": naming.METHODS}), human)
 
 # %% [markdown] tags=["slide"]

@@ -59,8 +59,8 @@ class Probing:
 
     def kinds_of(self, plan: Plan) -> list[str]:
         """The probes of a model: those of the sweep have their tasks, the others matched ones too.
-        Controls have full models of ours, and students that read the grammar's sentences, which
-        teach number alone.
+        Full models of ours have controls as well, and so have students that read the grammar's
+        sentences, which teach number alone.
         """
         if plan.is_swept:
             return list(self.values["sweep_tasks"])

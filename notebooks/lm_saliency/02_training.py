@@ -218,9 +218,10 @@ show_source(batch_loss)
 
 # %%
 show_source(jobs.train_and_ask)
-plans = list(training.plans.values())
-for plan in plans:
+every_plan = list(training.plans.values())
+for plan in every_plan:
     jobs.train_and_ask(probing, plan)
+plans = [plan for plan in every_plan if not plan.is_check]
 n_swept = sum(plan.is_swept for plan in plans)
 print(
     f"{sum(plan.layers != () for plan in plans)} models with a student each,", end=" "
@@ -251,12 +252,14 @@ every = every.drop(columns="sha256")
 in_sweep = np.array([plan.is_swept for plan in plans])
 asked = [plan for plan in plans if not plan.is_swept]
 rows = pd.concat(
-    [probing.row(plan, kind) for plan in plans for kind in probing.kinds_of(plan)],
+    [probing.row(plan, kind) for plan in every_plan for kind in probing.kinds_of(plan)],
     ignore_index=True,
 )
 save_parquet(training.with_checksums(rows), stage.path("models.parquet"))
 rows = rows.drop(columns="sha256")
-accuracy = rows[~rows["kind"].isin(CONTROLS)].reset_index(drop=True)
+in_check = [plan.is_check for plan in every_plan for _ in probing.kinds_of(plan)]
+accuracy = rows[~rows["kind"].isin(CONTROLS) & ~np.array(in_check)]
+accuracy = accuracy.reset_index(drop=True)
 of_sweep = accuracy["size"].isin(every.loc[in_sweep, "size"])
 
 # %% [markdown]
@@ -343,15 +346,18 @@ in_words(swept.assign(size=settings), human | {"learnt": "has learnt number"})
 
 # %%
 further = [
-    probing.row(plan, kind) for plan in plans for kind in probing.further_controls(plan)
+    probing.row(plan, kind)
+    for plan in every_plan
+    for kind in probing.further_controls(plan)
 ]
 full = pd.concat([rows, *further], ignore_index=True)
 source = full["kind"].str.split().str[-1]  # what the probe learnt from
-source = source.where(source.isin(["gender", "matched"]), "number")
+source = source.where(source.isin(["gender", *text.DRAWN]), "number")
 by = [full["architecture"], full["size"], full["training"], source]
 is_control = full["kind"].str.startswith(CONTROLS)
 full = full[is_control.groupby(by).transform("any")]
-names = {"number": "trained", "gender": "trained gender", "matched": "trained matched"}
+names = {"number": "trained", "gender": "trained gender"}
+names |= {name: f"trained {name}" for name in text.DRAWN}
 model = full["architecture"] + full["size"].map({"full": "", "student": " student"})
 full = full.assign(probe=model + ", " + full["kind"].replace(names))
 controls = full[["probe", "training", "accuracy", "low", "high"]]

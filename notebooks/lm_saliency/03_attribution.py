@@ -52,7 +52,7 @@
 #
 # | in | out (in this stage's output folder) |
 # |---|---|
-# | `sets`, `whole` of stage 1; models and probes of stage 2 | `lines`, `whole`, `pairs`, `agreement` (`.parquet`): what stage 4 needs of each line |
+# | `sets`, `whole` of stage 1; models and probes of stage 2 | `lines`, `whole`, `balanced`, `pairs`, `agreement` (`.parquet`): what stage 4 needs of each line |
 # | | `shown.parquet`: scores of a few lines |
 # | | `chosen`, `completeness`, `draws`, `identity`, `next_word`, `side_by_side` (`.csv`), one figure |
 

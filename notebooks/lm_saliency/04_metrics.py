@@ -58,8 +58,8 @@
 #
 # | in | out (in this stage's output folder) |
 # |---|---|
-# | `sets`, `whole` (1), `probes`, `knowledge`, `sweep` (2), `lines`, `whole`, `pairs`, `agreement`, `shown` (3) | `plausibility`, `input_consistency`, `model_consistency` (`.csv`): one row per set, model and method, with intervals |
-# | `material/paper_numbers.csv`, `material/claims.yaml` | `answers`, `floors`, `whole`, `pronouns`, `groupings`, `sweep`, `controls`, `astray`, `examples`, `comparisons`, `integrity`, `contrasts`, `claims` (`.csv`), one figure |
+# | `sets`, `whole` (1), `probes`, `knowledge`, `sweep` (2), `lines`, `whole`, `balanced`, `pairs`, `agreement`, `shown` (3) | `plausibility`, `input_consistency`, `model_consistency` (`.csv`): one row per set, model and method, with intervals |
+# | `material/paper_numbers.csv`, `material/claims.yaml` | `answers`, `floors`, `whole`, `balanced`, `pronouns`, `groupings`, `sweep`, `controls`, `astray`, `examples`, `comparisons`, `integrity`, `contrasts`, `claims` (`.csv`), one figure |
 
 # %%
 import lib.same_numbers  # first: the same instructions on every processor
@@ -120,7 +120,7 @@ probes, knowledge, configurations = (
 )
 explained = {
     name: files.load_parquet(stage.input("03_attribution", f"{name}.parquet"))
-    for name in ("lines", "whole", "pairs", "agreement", "shown")
+    for name in ("lines", "whole", "balanced", "pairs", "agreement", "shown")
 }
 saliency = explained["lines"][explained["lines"]["method"] != items.SHUFFLED]
 folder = paths.material("lm_saliency")
@@ -178,7 +178,7 @@ print(len(passes), "explanations judged;", passes["sentence_idx"].nunique(), "cl
 # ## 2 · Does the answer depend on the line at all?
 #
 # A probe that always answers *singular* is right on half of Syneval. But its answer depends on no noun: there is
-# nothing to explain. Two questions come first.
+# nothing to explain. So we first ask:
 #
 # - Has the model **learnt the set**? The interval of its AUC must lie above one half. The small
 #   Transformers of the sweep have no AUC; for them the balanced accuracy's interval counts. If all lines have one
@@ -357,29 +357,43 @@ show_table(shown.round(3), human)
 # %% [markdown] tags=["slide"]
 # *Reading it.* For the one model that has learnt its set, all three methods pass far more lines than either rule.
 #
-# **Lines that were cut.** Stage 1 cuts lines longer than `longest_line`: none here, most of OntoGUM at `cpu`. Stage 3
-# explains these whole, too.
+# **Two checks at `cpu`.** Lines that stage 1 cut (most of OntoGUM) are explained whole, too. Here, none.
 
 # %%
 uncut = agreement_lines.load_sets(stage.input("01_data_generation", "whole.parquet"))
-of_whole = items.with_lines(explained["whole"], sets | uncut)
-beside = with_ids(items.beside_cut(of_whole, saliency))
-left = beside.dropna(subset=["difference"])  # a cut takes all of some lines
-moved = stats.estimates(
-    left, keys, "difference", n_bootstrap=n_bootstrap, alpha=alpha, seed=seed
-)
-both = beside.assign(changed=beside["difference"].abs()).groupby(keys, sort=False)
-both = both.agg(
-    lines=("line", "size"),
-    whole=("passed", "mean"),
-    cut=("passed_cut", "mean"),
-    changed=("changed", "mean"),
-)
-moved = both.reset_index().merge(
-    moved[[*keys, "n", "estimate", "low", "high"]], on=keys
-)
-stage.table("whole", moved.rename(columns={"n": "left", "estimate": "difference"}))
+by_name = sets | uncut
+by_name |= {name + naming.BALANCED: rows for name, rows in by_name.items()}
+of_whole = items.with_lines(explained["whole"], by_name)
+
+
+def moved(beside, **means):
+    """Means, and the difference with its interval: a row a set, model and method."""
+    beside = with_ids(beside.assign(changed=beside["difference"].abs()))
+    left = beside.dropna(subset=["difference"])  # a cut takes all of some lines
+    found = stats.estimates(
+        left, keys, "difference", n_bootstrap=n_bootstrap, alpha=alpha, seed=seed
+    )
+    means = {"lines": "line"} | means | {"changed": "changed"}
+    how = {
+        new: (old, "size" if old == "line" else "mean") for new, old in means.items()
+    }
+    both = beside.groupby(keys, sort=False).agg(**how).reset_index()
+    both = both.merge(found[[*keys, "n", "estimate", "low", "high"]], on=keys)
+    return both.rename(columns={"n": "left", "estimate": "difference"})
+
+
+beside = items.beside_cut(of_whole, saliency)
+stage.table("whole", moved(beside, whole="passed", cut="passed_cut"))
 print(len(beside), "explanations of whole lines")
+
+# %% [markdown]
+# Only a quarter of the gender probes' examples are *she*. So some models have a second probe, on as many *she* as *he*.
+
+# %%
+second = items.beside_unbalanced(items.with_lines(explained["balanced"], by_name))
+more = ["passed_before", "she", "she_before"]
+stage.table("balanced", moved(second, passed="passed", **dict(zip(more, more))))
+print(len(second), "explanations of the second probe")
 
 # %% [markdown]
 # **Which pronoun is expected?** In Winobias the paper chooses the female one. With the male one, cues and attractors
@@ -466,8 +480,7 @@ print(f"{len(pairs)} pairs, {unlike:.3f} of them of unequal length")
 
 # %% [markdown]
 # A cell has two mean correlations: for the class that the set expects (`verum` in our files), and for the
-# other class (`malum`). Both use all lines, whatever the model answers. (The paper labels them *exp.* and *alt.*; its
-# captions call these the two scenarios.)
+# other class (`malum`). Both use all lines, whatever the model answers. (The paper labels them *exp.* and *alt.*)
 
 
 # %% tags=["nbval-ignore-output", "slide"]
@@ -769,7 +782,7 @@ _ = stage.table("astray", found)
 
 # %% [markdown]
 # Stage 5 chooses from two lines of each of three sets, selected by their words alone. Architectures that have learnt the
-# set come first, then those with the best probe.
+# set come first.
 
 # %%
 is_own = (probes["size"] == "full") & (probes["kind"] == probes["task"])
@@ -794,7 +807,7 @@ chosen = [
 
 # %% [markdown]
 # Each row is a word with its role, its score for the model's answer, and its line's verdict. In the first twelve
-# rows that answer is not the expected one, so the attractor must lead.
+# rows that answer is not the expected one.
 
 # %% tags=["nbval-ignore-output"]
 shown = items.words_to_show(chosen, explained["shown"], passes, sets)

@@ -31,7 +31,7 @@ from .items import (
     with_shuffled,
 )
 from .lines import load_sets
-from .naming import GRAMMAR, WHOLE
+from .naming import BALANCED, GRAMMAR, WHOLE
 from .plans import model_name, shown_trainings
 from .probe_saliency import (
     BASELINES,
@@ -41,7 +41,7 @@ from .probe_saliency import (
     probe_saliencies,
 )
 from .released import GROUPINGS
-from .text import CLASSES, task_of_set
+from .text import CLASSES, DRAWN, task_of_set
 
 NAMED: dict[str, dict[str, str]] = {  # the names of the study's tables, as settings
     "V": {},
@@ -57,6 +57,7 @@ SHOWN = ("V", "SG", "IG")
 _Make = Callable[..., pd.DataFrame]
 _DIGITS = 4  # of published numbers
 _MODEL = ["architecture", "size", "training"]
+_BALANCED = BALANCED.strip()
 _NOT_SWEPT = "Winobias"  # the paper's sweep leaves it out, and so does ours
 
 
@@ -87,6 +88,11 @@ class Explained(NamedTuple):
     def is_whole(self) -> bool:
         """Whether the set is one of uncut lines, which stand beside those that were cut."""
         return self.dataset.endswith(WHOLE)
+
+    @property
+    def probe(self) -> str:
+        """The kind of the probe that is asked: that of the set's task, or the balanced one."""
+        return _BALANCED if self.dataset.endswith(BALANCED) else task_of_set(self.dataset)
 
     @property
     def about(self) -> dict[str, object]:
@@ -170,10 +176,24 @@ class Explanations:
         models = self.models[_MODEL].drop_duplicates()
         found = [
             Explained(name, *model)
-            for name in self.lines
+            for name in self._named
             for model in models.itertuples(index=False, name=None)
         ]
         return [unit for unit in found if self._is_asked(unit)]
+
+    def lines_of(self, unit: Explained) -> pd.DataFrame:
+        """The lines of a unit's set that are explained."""
+        return self.lines[unit.dataset.removesuffix(BALANCED)]
+
+    @cached_property
+    def _named(self) -> dict[str, pd.DataFrame]:
+        """The sets, and those of gender once more under the name of the balanced probe."""
+        of_gender = [name for name in self.sets if task_of_set(name) == "gender"]
+        return self.sets | {name + BALANCED: self.sets[name] for name in of_gender}
+
+    def _is_check(self, unit: Explained) -> bool:
+        """Whether a model is one of those that two probes of gender are compared on."""
+        return (*unit[1:], _BALANCED) in self._asked
 
     def has_weights(self, architecture: str, size: str, task: str, training: int = 0) -> bool:
         """Whether the files of a probe and of its model are here."""
@@ -181,7 +201,8 @@ class Explanations:
         return known.is_file() and layer.is_file()
 
     def probe(self, architecture: str, size: str, task: str, training: int = 0) -> Probe:
-        """A probe of stage 2; a published model, of which there are no weights, by its note.
+        """A probe of stage 2, by its task or its kind; a published model, of which there are no
+        weights, by its note.
 
         Raises:
             TouchstoneError: the files are not those that stage 2 made.
@@ -197,7 +218,7 @@ class Explanations:
                         f"also a published one, and run `make {self.stage.study} "
                         f"SCALE={self.stage.scale} STAGE=02_training` again"
                     )
-            self._probes[key] = load_probe(weights, layer, CLASSES[task])
+            self._probes[key] = load_probe(weights, layer, CLASSES[DRAWN.get(task, task)])
             self._probes[key].module.to(self.device)
         return self._probes[key]
 
@@ -252,9 +273,12 @@ class Explanations:
         Returns:
             lines (`long_lines`), pairs (`long_items`, of the two synthetic sets; of full models by
             both groupings, of others by the paper's), agreement (with the student, beside a
-            student), shown (scores of a few lines). Of uncut lines: whole (`long_lines`).
+            student), shown (scores of a few lines). Of uncut lines: whole, and of models of the
+            check balanced (both `long_lines`).
         """
         lines = self._number(unit, "lines", line_items)
+        if self._is_check(unit):
+            return {"balanced": lines}
         if unit.is_whole:
             return {"whole": lines}
         parts: dict[str, pd.DataFrame] = {"lines": lines}
@@ -270,7 +294,9 @@ class Explanations:
         return parts
 
     def collected(self) -> dict[str, pd.DataFrame]:
-        """The tables of `numbers` of all units, long: lines, whole, pairs, agreement, shown."""
+        """The tables of `numbers` of all units, long: lines, whole, balanced, pairs, agreement,
+        shown.
+        """
         found: dict[str, list[pd.DataFrame]] = {}
         for unit in self.units:
             for name, table in self.numbers(unit).items():
@@ -282,7 +308,8 @@ class Explanations:
                     is_pair = kind in ("pairs", "agreement")
                     table = (long_items if is_pair else long_lines)(table, about)
                 found.setdefault(kind, []).append(table)
-        found.setdefault("whole", [found["lines"][0].head(0)])  # where no line was cut
+        for name in ("whole", "balanced"):  # where no line was cut, or no model is of the check
+            found.setdefault(name, [found["lines"][0].head(0)])
         return {kind: pd.concat(tables, ignore_index=True) for kind, tables in found.items()}
 
     def _number(self, unit: Explained, kind: str, make: _Make) -> pd.DataFrame:
@@ -299,7 +326,7 @@ class Explanations:
             if kind.startswith("pairs"):
                 asked = [*self.values["consistency_methods"], SHUFFLED]
                 saliency = saliency[saliency["method"].isin(asked)]
-            table = make(saliency, self.sets)
+            table = make(saliency, self._named)
             return narrow(table, 3 if kind.startswith("pairs") else 4) if is_large else table
 
         # As text, the numbers of thousands of lines and pairs would be too large to be published.
@@ -319,10 +346,10 @@ class Explanations:
         return saliency.loc[few, ["method", "line", "probability", "class_0", "class_1"]]
 
     def _key(self, unit: Explained) -> str:
-        task, methods = task_of_set(unit.dataset), self.methods_of(unit)
+        methods = self.methods_of(unit)
         return self.store.key(
-            lines=seed_for(*map(" ".join, self.lines[unit.dataset]["prefix"])),
-            weights=self._sha256((*unit[1:], task)),
+            lines=seed_for(*map(" ".join, self.lines_of(unit)["prefix"])),
+            weights=self._sha256((*unit[1:], unit.probe)),
             n_lime=self.values["n_lime"],
             settings=[str(self.settings_of(m, unit.size)) if m in NAMED else m for m in methods],
             seed=self.values["seed"],
@@ -335,19 +362,22 @@ class Explanations:
         return [row["lm"], row["sha256"]]
 
     def _is_asked(self, unit: Explained) -> bool:
-        """Whether the model has a probe for the set's task; the sweep leaves one set out, and only
-        some trainings of our own models are asked for uncut lines.
+        """Whether the model has a probe for the set's task; the sweep leaves one set out, only some
+        trainings of our own models are asked for uncut lines, and those of the check about gender.
         """
         if unit.is_swept and unit.dataset == _NOT_SWEPT:
             return False
+        if self._is_check(unit):
+            return task_of_set(unit.dataset) == "gender"
         is_asked_whole = unit.is_of_hugging_face or unit.training in self.values["whole_trainings"]
         if unit.is_whole and (unit.is_swept or not is_asked_whole):
             return False
-        return (*unit[1:], task_of_set(unit.dataset)) in self._asked
+        return (*unit[1:], unit.probe) in self._asked
 
     def _explain(self, unit: Explained) -> pd.DataFrame:
-        probe = self.probe(unit.architecture, unit.size, task_of_set(unit.dataset), unit.training)
-        prefixes, methods = self.lines[unit.dataset]["prefix"].tolist(), self.methods_of(unit)
+        probe = self.probe(unit.architecture, unit.size, unit.probe, unit.training)
+        lines, methods = self.lines_of(unit), self.methods_of(unit)
+        prefixes = lines["prefix"].tolist()
         gradients = [method for method in methods if method in NAMED]
         settings = [self.settings_of(method, unit.size) for method in gradients]
         found: dict[str, list[Saliency]] = dict(
@@ -363,7 +393,7 @@ class Explanations:
             pd.DataFrame(
                 {
                     "method": method,
-                    "line": self.lines[unit.dataset].index,
+                    "line": lines.index,
                     "probability": [line.probability for line in found[method]],
                     "class_0": [line.scores[0].tolist() for line in found[method]],
                     "class_1": [line.scores[1].tolist() for line in found[method]],

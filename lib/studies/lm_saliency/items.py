@@ -12,7 +12,7 @@ from ...core.errors import TouchstoneError
 from ...core.seeds import seed_for
 from ...metrics.plausibility import input_consistency, model_consistency, plausibility
 from .lines import span_tokens
-from .naming import WHOLE
+from .naming import BALANCED, WHOLE
 from .released import template_groups
 from .text import CLASSES, task_of_set
 
@@ -170,6 +170,28 @@ def beside_cut(whole: pd.DataFrame, cut: pd.DataFrame) -> pd.DataFrame:
     both = whole.merge(of_cut, on=by, how="left", validate="one_to_one")
     both["passed_cut"] = both["passed_cut"].astype(float)
     return both.assign(difference=both["passed"] - both["passed_cut"])
+
+
+def beside_unbalanced(table: pd.DataFrame) -> pd.DataFrame:
+    """How lines fare by the two gender probes of the check, in a row a model, method and line.
+
+    Args:
+        table: rows of `long_lines`; those of the probe from balanced examples have sets whose name
+            ends with "balanced".
+
+    Returns:
+        The rows of that probe, under the name of the set, with she and she_before (whether the
+        probe says *she*; the other one, from the examples as they are), passed_before and
+        difference (passed minus passed_before).
+    """
+    by = [*_MODEL, "method", "line"]
+    table = table.assign(she=table["probability"] > 0.5)
+    is_even = table["dataset"].str.endswith(BALANCED)
+    even = table[is_even].assign(dataset=table["dataset"].str.removesuffix(BALANCED))
+    before = table.loc[~is_even, [*by, "passed", "she"]]
+    both = even.merge(before, on=by, suffixes=("", "_before"), validate="one_to_one")
+    difference = both["passed"].astype(float) - both["passed_before"].astype(float)
+    return both.assign(difference=difference)
 
 
 def with_lines(table: pd.DataFrame, sets: Mapping[str, pd.DataFrame]) -> pd.DataFrame:

@@ -78,7 +78,7 @@ def train_and_ask(probing: Probing, plan: Plan) -> None:
     rows = [probing.row(plan, kind) for kind in probing.kinds_of(plan)]
     for kind in probing.further_controls(plan):
         probing.row(plan, kind)
-    if not plan.is_swept:
+    if not plan.is_swept and not plan.is_check:
         probing.thresholds(plan)
         for name in probing.sets_of(plan):
             probing.answers(plan, name)
@@ -108,7 +108,7 @@ def _explaining(stage: Stage, values: Mapping[str, Any]) -> list[Job]:
         path = stage.folder.parent / "02_training" / f"models/{model}.json"
         note = read_json(path, "run stage 02 again") if path.is_file() else {}
         n_weights = _weights(LMConfig(**note["config"])) if "config" in note else _PUBLISHED
-        n_words = int(explanations.lines[unit.dataset]["prefix"].map(len).sum())
+        n_words = int(explanations.lines_of(unit)["prefix"].map(len).sum())
         seconds = n_words * _passes(explanations, unit) * (_PER_WORD + n_weights * _PER_WEIGHT)
         compute = partial(explanations.numbers, unit)
         key = f"{stage.stage}/{unit.name}"

@@ -37,6 +37,7 @@ IN_THE_PAPER = {  # licensed sets, by the one that takes their place here
     "Held-out gender": "CoNLL",
 }
 WHOLE = " whole"  # ends the name of a set whose lines keep the words that a cut takes from them
+BALANCED = " balanced"  # ends the name of a set that a second gender probe is asked about
 GRAMMAR = "+grammar"  # ends the name of a family that also reads the grammar's sentences
 MODELS = {"full": "full model", "student": "student"}
 PROBES = {"matched": "number, matched", "number_matched": "number, matched"}  # others say it

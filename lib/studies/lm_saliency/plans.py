@@ -70,6 +70,8 @@ class Plan:
         layers: those of its teacher that a student starts from.
         training: counted from 0; each starts from weights of its own.
         source: of a published model, its hub id or folder, and the commit.
+        is_check: whether it is asked about gender alone, by two probes: one that learns from as
+            many *she* as *he*, and one from the examples as they are. No other table has it.
     """
 
     architecture: str
@@ -80,6 +82,7 @@ class Plan:
     layers: tuple[int, ...] = ()
     training: int = 0
     source: tuple[str, str] = ("", "")
+    is_check: bool = False
 
     @property
     def key(self) -> tuple[str, str, int]:

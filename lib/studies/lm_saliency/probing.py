@@ -19,16 +19,18 @@ from ...training.probe import ProbeSettings, fit_probe
 from .items import narrow
 from .knowledge import SCORES, fit_threshold, number_preference
 from .lines import load_sets
+from .naming import BALANCED
 from .plans import Plan
-from .text import CLASSES, TASKS, task_of_set
+from .text import CLASSES, DRAWN, TASKS, balanced, task_of_set
 from .trainings import Trainings
 
 # What a probe is fitted on: examples of a task; number examples whose nearest noun says nothing;
 # the first weights of a model; and examples whose classes were shuffled.
 CONTROLS = ("untrained", "shuffled classes")
 KINDS = (*TASKS, "matched", *CONTROLS)
-# The same controls beside the probes of gender and beside the matched ones.
-FURTHER = tuple(f"{control} {name}" for name in ("gender", "matched") for control in CONTROLS)
+_BALANCED = BALANCED.strip()  # gender examples, as many of either class
+# The same controls beside the probes of gender, the matched ones and the balanced ones.
+FURTHER = tuple(f"{control} {name}" for name in ("gender", *DRAWN) for control in CONTROLS)
 _DIGITS = 4  # of what is answered, in nats: for hundreds of thousands of lines
 
 
@@ -44,13 +46,17 @@ class Probing:
 
     @cached_property
     def examples(self) -> dict[str, pd.DataFrame]:
-        """What probes learn from and are tested on: by task, and matched by the nearest noun."""
+        """What probes learn from and are tested on: by task, matched by the nearest noun, and those
+        of gender with classes balanced.
+        """
         stage = self.models.stage
         files = {name: f"{name}.parquet" for name in TASKS} | {"matched": "number_matched.parquet"}
-        return {
+        found = {
             name: read_table(stage.input("01_data_generation", file))
             for name, file in files.items()
         }
+        even = balanced(found["gender"], ["tag"], self.values["seed"])
+        return found | {_BALANCED: even}
 
     @cached_property
     def sets(self) -> dict[str, pd.DataFrame]:
@@ -60,12 +66,14 @@ class Probing:
     def kinds_of(self, plan: Plan) -> list[str]:
         """The probes of a model: those of the sweep have their tasks, the others matched ones too.
         Full models of ours have controls as well, and so have students that read the grammar's
-        sentences, which teach number alone.
+        sentences, which teach number alone. Models of the check have all that there are.
         """
         if plan.is_swept:
             return list(self.values["sweep_tasks"])
         if plan.reads_grammar:
             return [kind for kind in KINDS if _task_of(kind) == "number"]
+        if plan.is_check:
+            return [*KINDS, _BALANCED]
         has_controls = plan.config and plan.size == "full"
         return [kind for kind in KINDS if has_controls or kind not in CONTROLS]
 
@@ -101,7 +109,7 @@ class Probing:
         Raises:
             TouchstoneError: there is no such kind.
         """
-        check_choice("the probe", kind, (*KINDS, *FURTHER))
+        check_choice("the probe", kind, (*KINDS, _BALANCED, *FURTHER))
         self._path(plan, kind)  # where it is, it is this stage's file
         unit = _unit(plan, kind)
         with self.models.store.claim(unit):
@@ -223,7 +231,7 @@ class Probing:
             words = seed_for(*self.models.vocabulary.words)
             lm = {"config": str(plan.config), "words": words, "training": plan.training}
         name = _examples_of(kind)
-        file = "number_matched" if name == "matched" else name
+        file = {"matched": "number_matched", _BALANCED: "gender"}.get(name, name)
         return self.models.store.key(
             **lm,
             kind=kind,
@@ -286,12 +294,12 @@ def _unit(plan: Plan, kind: str) -> str:
 
 def _examples_of(kind: str) -> str:
     last = kind.split()[-1]
-    return last if last in (*TASKS, "matched") else "number"
+    return last if last in (*TASKS, *DRAWN) else "number"
 
 
 def _task_of(kind: str) -> str:
     name = _examples_of(kind)
-    return name if name in TASKS else "number"
+    return DRAWN.get(name, name)
 
 
 def _with_model(table: pd.DataFrame, plan: Plan, at: int = 0) -> pd.DataFrame:

@@ -8,10 +8,11 @@ import pandas as pd
 from ...language.books import authors_of, book_archive, book_sentences, list_books, split_authors
 from ...language.corpora import Tagged
 from .extraction import PRONOUNS, number_of_verb
-from .naming import WHOLE
+from .naming import BALANCED, WHOLE
 
 CLASSES = {"number": ("singular", "plural"), "gender": ("male", "female")}  # of a probe, by task
 TASKS = tuple(CLASSES)
+DRAWN = {"matched": "number", "balanced": "gender"}  # examples drawn from others, and their task
 _NOUNS = {"NN": 0, "NNP": 0, "NNS": 1, "NNPS": 1}
 _GENDER_SETS = ("Winobias", "OntoGUM", "CoNLL", "Held-out gender")
 
@@ -180,7 +181,8 @@ def without_prefixes(sentences: list[Tagged], prefixes: list[list[str]]) -> list
 def task_of_set(name: str) -> str:
     """What a set of agreement lines asks for.
 
-    >>> task_of_set("Syneval"), task_of_set("Winobias")
-    ('number', 'gender')
+    >>> task_of_set("Syneval"), task_of_set("Winobias"), task_of_set("OntoGUM whole balanced")
+    ('number', 'gender', 'gender')
     """
-    return "gender" if name.removesuffix(WHOLE) in _GENDER_SETS else "number"
+    plain = name.removesuffix(BALANCED).removesuffix(WHOLE)
+    return "gender" if plain in _GENDER_SETS else "number"

@@ -49,6 +49,7 @@ _GRAMMAR = "corpus/grammar.txt"
 GRAMMAR_BATCH = 640
 _SWEEP = "sweep"  # its name in `with_grammar`
 _STUDENTS = "students+grammar"  # in `trainings`: so many of the second family's last have a student
+_CHECKS = "balanced"  # in `trainings`: so many more of each plain model are a check (`Plan`)
 _GAIN = 0.02  # what the last check of a pass must still gain for a second one, a share
 
 
@@ -97,7 +98,7 @@ class Trainings:
     @cached_property
     def plans(self) -> dict[tuple[str, str, int], Plan]:
         """The models in their order: each with its student, those that also read the grammar's
-        sentences, the sweep, published ones.
+        sentences, the sweep, those of the check, published ones.
         """
         values, trainings = self.values, self.values["trainings"]
         rounds = range(max(trainings.values()))
@@ -119,6 +120,12 @@ class Trainings:
             if not plan.layers or training >= n_mixed[name] - trainings.get(_STUDENTS, 0)
         ]
         plans += [self._swept(row) for row in self.configurations.itertuples()]
+        plans += [
+            replace(plan, is_check=True)
+            for more in range(trainings.get(_CHECKS, 0))
+            for name in values["architectures"]
+            for plan in self._pair(name, trainings[name] + more)
+        ]
         for source, revision in values["hf_models"].items():
             name = source.rstrip("/").rpartition("/")[2]
             plans.append(Plan(name, "full", source=(source, revision)))

@@ -14,6 +14,7 @@ from lib.studies.lm_saliency.items import (
     SHUFFLED,
     agreement_items,
     beside_cut,
+    beside_unbalanced,
     by_depth,
     check_saliency,
     line_items,
@@ -128,6 +129,22 @@ def test_a_line_is_compared_with_what_a_cut_left_of_it() -> None:
     assert set(found["dataset"]) == {"Syneval"} and found["line"].tolist() == [0, 1, 2]
     np.testing.assert_array_equal(found["passed_cut"], [1.0, 0.0, np.nan])
     np.testing.assert_array_equal(found["difference"], [-1.0, 0.0, np.nan])
+
+
+def test_two_probes_are_compared_on_the_same_line_of_the_same_model() -> None:
+    one = ABOUT | {"method": "IG", "dataset": "Winobias"}
+    rows = [one | {"training": i, "line": line} for i in (6, 7) for line in (0, 1)]
+    before = pd.DataFrame(rows).assign(passed=[True, False, True, True])
+    before["probability"] = [0.2, 0.6, 0.1, 0.9]
+    even = before.assign(dataset="Winobias balanced", passed=[True, True, False, True])
+    even["probability"] = [0.7, 0.8, 0.4, 0.3]
+    found = beside_unbalanced(pd.concat([before, even], ignore_index=True))
+    assert set(found["dataset"]) == {"Winobias"}
+    assert found["difference"].tolist() == [0.0, 1.0, -1.0, 0.0]
+    assert found["she"].tolist() == [True, True, False, False]
+    assert found["she_before"].tolist() == [False, True, False, True]
+    none = beside_unbalanced(before.head(0))
+    assert none.empty and list(none) == list(found)
 
 
 def test_the_settings_of_a_depth_are_its_trainings_and_all_must_have_learnt_the_set() -> None:

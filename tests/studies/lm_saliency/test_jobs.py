@@ -21,6 +21,7 @@ from lib.core.paths import ROOT
 from lib.core.stage import open_stage
 from lib.studies.lm_saliency import examples, explanations, jobs, probing, trainings
 from lib.studies.lm_saliency.explanations import Explanations, choose
+from lib.studies.lm_saliency.items import beside_unbalanced
 from lib.studies.lm_saliency.jobs import jobs_of, train_and_ask
 from lib.studies.lm_saliency.lines import save_sets
 from lib.studies.lm_saliency.plans import Plan
@@ -64,8 +65,9 @@ def texts(small_outputs: Path) -> None:
         for noun, verb in nouns
     ]
     table = pd.DataFrame(examples, columns=["split", "prefix", "tag"])
-    for name in ("number", "gender", "number_matched"):
+    for name in ("number", "number_matched"):
         save_parquet(table, stage.path(f"{name}.parquet"))
+    save_parquet(table[table["prefix"] != "the cats"], stage.path("gender.parquet"))  # one of three
     rows = pd.DataFrame(
         {
             "prefix": [f"the {noun} near the {other}".split() for noun, other in PAIRS],
@@ -195,7 +197,8 @@ def test_gender_and_matched_probes_get_their_controls_where_weights_are(
         "untrained matched": "matched",
         "shuffled classes matched": "matched",
     }
-    assert tuple(tasks) == probing.FURTHER
+    of_check = {f"{control} balanced": "balanced" for control in probing.CONTROLS}
+    assert (*tasks, *of_check) == probing.FURTHER
     for kind, source in tasks.items():
         row = asked.row(plan, kind).iloc[0]
         assert row["kind"] == kind and row["task"] == source.replace("matched", "number")
@@ -279,6 +282,59 @@ def test_the_last_trainings_of_models_that_read_the_grammar_may_have_students(
     assert first.config == trained.config, "the control is of the student's size"
     assert asked.further_controls(student) == ["untrained matched", "shuffled classes matched"]
     assert asked.further_controls(plain) == []
+
+
+def test_models_of_the_check_have_two_probes_of_gender_and_no_other_part(
+    texts: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(units, "reference_dir", lambda *_: tmp_path / "published")
+    stage = closed_stage("lm_saliency", "small", "02_training")
+    more = {"trainings": {"LSTM": 1, "Transformer": 1, "balanced": 1}, "reuse_units": True}
+    more |= {"architectures": ["LSTM"], "sweep_share": 0.0, "with_grammar": {}}
+    asked = Probing(models := Trainings(stage, values("02_training") | more))
+    plans = list(models.plans.values())
+    assert [plan.name for plan in plans if plan.is_check] == ["LSTM-full-1", "LSTM-student-1"]
+    # The same models as if they were further trainings, so that these need not be trained again.
+    further = Trainings(stage, values("02_training") | more | {"trainings": {"LSTM": 2}})
+    assert [further.key_of(plan) for plan in further.plans.values()] == [
+        models.key_of(plan) for plan in plans
+    ]
+    even = asked.examples["balanced"]
+    assert even.groupby(["split", "tag"]).size().tolist() == [1] * 4
+    assert len(even.merge(asked.examples["gender"])) == len(even), "drawn from the others"
+
+    later = SimpleNamespace(stage="03_attribution", all=values("03_attribution") | more)
+    monkeypatch.setattr(jobs, "plan_jobs", lambda *_: [later])
+    for plan in plans:
+        train_and_ask(asked, plan)
+    folder = tmp_path / "published/units"
+    names = {path.stem for path in (folder / "02_training").iterdir()}
+    for size in ("full", "student"):
+        kinds = (kind.replace(" ", "-") for kind in (*probing.CONTROLS, *probing.FURTHER))
+        assert {f"probe-LSTM-{size}-1-{kind}" for kind in kinds} <= names
+    assert "thresholds-LSTM-full" in names and "thresholds-LSTM-full-1" not in names
+    of_check = {p.stem for p in (folder / "03_attribution").iterdir() if "LSTM-full-1" in p.stem}
+    assert of_check == {
+        f"Winobias{whole}{second}-LSTM-full-1-lines"
+        for whole in ("", "_whole")
+        for second in ("", "_balanced")
+    }, "no set of number, no pairs, nothing shown"
+
+    rows = [asked.row(plan, kind) for plan in plans for kind in asked.kinds_of(plan)]
+    table = models.with_checksums(pd.concat(rows, ignore_index=True))
+    there = Explanations(closed_stage("lm_saliency", "small", "03_attribution"), later.all, table)
+    found = there.collected()
+    assert set(found["balanced"]["training"]) == {1}
+    assert not any((found[name]["training"] == 1).any() for name in found if name != "balanced")
+    both = beside_unbalanced(found["balanced"])
+    assert both.groupby("dataset")["line"].nunique().to_dict() == {
+        "Winobias": 4,
+        "Winobias whole": 2,
+    }
+    assert len(both) == (4 + 2) * (4 + 1), "methods of a full model and of its student"
+    probes = [there.probe("LSTM", "full", kind, 1) for kind in ("gender", "balanced")]
+    assert probes[0].classes == probes[1].classes
+    assert not torch.equal(*(probe.layer.weight for probe in probes))
 
 
 @pytest.mark.slow

@@ -117,6 +117,11 @@ class Units:
             table = self.load(name, key)
             return self.save(name, key, make(), exact=exact) if table is None else table
 
+    def keep_ids(self, name: str, ids: pd.DataFrame) -> None:
+        """Keep a unit that says what each row of some others is about, by ids, where it is not."""
+        table = ids.reset_index(drop=True)
+        self.finished(name, self.key(ids=table.to_numpy().tolist()), lambda: table, exact=True)
+
     @contextmanager
     def claim(self, name: str, seconds: float = -1) -> Iterator[None]:
         """Within, no other process makes this unit; the claim of one that dies is let go.

@@ -51,6 +51,19 @@ def test_a_unit_comes_back_as_it_was(small_outputs: Path) -> None:
     assert header.startswith("row_id,")
 
 
+def test_ids_are_kept_once_and_anew_when_they_change(small_outputs: Path) -> None:
+    store = Units("geco", "small", "03_attribution", reuse=False)
+    ids = pd.DataFrame({"base_id": [7, 9], "text": ["a", "b"]}, index=[4, 2])
+    store.keep_ids("rows", ids)
+    path = next(small_outputs.rglob("rows.parquet"))
+    first = path.read_bytes()
+    assert pd.read_parquet(path).to_numpy().tolist() == [[7, "a"], [9, "b"]]
+    store.keep_ids("rows", ids)
+    assert path.read_bytes() == first
+    store.keep_ids("rows", ids[::-1])
+    assert pd.read_parquet(path)["base_id"].tolist() == [9, 7]
+
+
 def test_a_unit_with_another_key_is_not_reused(small_outputs: Path) -> None:
     store = Units("toy", "small", "03_attribution")
     store.save("LIME", store.key(samples=100), FRAME)

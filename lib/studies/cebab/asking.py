@@ -55,7 +55,6 @@ class Asking:
     _given: dict[Place, tuple[Texts, Texts, Texts, AnyHead]] = field(
         default_factory=dict, init=False, repr=False
     )
-    _with_ids: set[str] = field(default_factory=set, init=False, repr=False)
 
     @cached_property
     def texts(self) -> pd.DataFrame:
@@ -141,7 +140,8 @@ class Asking:
         unit = self.unit(name, *place)
         self._note(place)
         if reuse and given is None:
-            self._publish_ids(place)
+            pairs = self.asked(*place)[["base_id", "counterfactual_id"]]
+            self.store.keep_ids(f"{dataset}-rows", pairs)
         key = self._key(unit, name, place, given is not None)
         with self.store.claim(unit):
             kept = self.store.load(unit, key)
@@ -217,15 +217,6 @@ class Asking:
         for file in (*(f"models/{file_of(*place)}.{kind}" for kind in _WEIGHTS), *_vectors(place)):
             if f"{_TRAINED}/{file}" not in self.stage.inputs:
                 self.stage.note(_TRAINED, file)
-
-    def _publish_ids(self, place: Place) -> None:
-        """Publish, once a data set, which pair each row of its units is about."""
-        rows = f"{place[0]}-rows"
-        if rows not in self._with_ids:
-            ids = self.asked(*place)[["base_id", "counterfactual_id"]].reset_index(drop=True)
-            about = self.store.key(pairs=ids.to_numpy().tolist())
-            self.store.finished(rows, about, lambda: ids, exact=True)
-            self._with_ids.add(rows)
 
     def _key(self, unit: str, name: str, place: Place, is_outside: bool) -> str:
         """The key of all that an explainer's answers depend on."""

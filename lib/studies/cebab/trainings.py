@@ -142,12 +142,7 @@ class Trainings:
         if not values["reuse_units"]:
             found = self.reading(name, kind, number)[1].probabilities
             return pd.DataFrame(found, columns=columns).assign(text_id=ids)
-        self.store.finished(
-            f"{name}-rows",  # which text a row of published answers is about
-            self.store.key(texts=[name, *self._about_texts]),
-            lambda: pd.DataFrame({"text_id": ids}),
-            exact=True,
-        )
+        self.store.keep_ids(f"{name}-rows", pd.DataFrame({"text_id": ids}))
         key = self.store.key(reading=self._key(name, kind, number))
         with self.store.claim(unit):
             kept = self.store.load(unit, key)

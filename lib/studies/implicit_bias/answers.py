@@ -60,7 +60,6 @@ class Answers:
             more = winogender(stage, learnt)
             self.asked = pd.concat([self.asked, more], ignore_index=True)
         self._store = Units(stage.study, stage.scale, stage.stage, values["reuse_units"])
-        self._with_ids: set[str] = set()  # units of ids that were published
 
     def probabilities(self, model: Model) -> pd.DataFrame:
         """Both genders at every mask, for each choice of words (column `forms`).
@@ -148,8 +147,8 @@ class Answers:
             kind (word, phrase, sentence), text (of a sentence its id), vectors, vector.
         """
         texts = self.texts()
-        self._publish_ids("texts", pd.DataFrame(texts, columns=["kind", "entry"]))
-        self._publish_ids("sentences", self.sentences[["sentence_id"]])
+        self._store.keep_ids("rows-texts", pd.DataFrame(texts, columns=["kind", "entry"]))
+        self._store.keep_ids("rows-sentences", self.sentences[["sentence_id"]])
         tables = []
         for kind in KINDS:
             split = self._framed(kind, texts)
@@ -178,7 +177,7 @@ class Answers:
         """
         _, lists = self._lists()
         told = [(phrase, gender) for gender in ("male", "female") for phrase in lists[gender]]
-        self._publish_ids("phrases", pd.DataFrame(told, columns=["phrase", "stereotype"]))
+        self._store.keep_ids("rows-phrases", pd.DataFrame(told, columns=["phrase", "stereotype"]))
 
         def make() -> pd.DataFrame:
             lm = model.load()
@@ -226,13 +225,6 @@ class Answers:
             )
             found += [np.asarray(vector, float).tolist() for vector in part["vector"]]
         return found
-
-    def _publish_ids(self, rows: str, ids: pd.DataFrame) -> None:
-        """Publish, once, what each row of some units is about: an entry of the material, an id."""
-        if rows not in self._with_ids:
-            key, ids = self._store.key(ids=ids.to_numpy().tolist()), ids.reset_index(drop=True)
-            self._store.finished(f"rows-{rows}", key, lambda: ids, exact=True)
-            self._with_ids.add(rows)
 
     def occupations(self, books: Sequence[str] = ()) -> pd.DataFrame:
         """How often each occupation of `transfer` stands in what the base models read.

@@ -50,6 +50,17 @@ def yours() -> dict[str, Any]:
     }
 
 
+def by_captum_alone(names: dict[str, Any], i: int) -> list[float]:
+    """The page's scores of one text that is not padded."""
+    encoding = names["tokenizer"]([names["texts"][i]], return_tensors="pt")
+    target = names["target"][[i]]
+    more = {"additional_forward_args": (encoding["attention_mask"],), "target": target}
+    found = names["method"].attribute(encoding["input_ids"], n_steps=5, **more)
+    row, text = names["rows"].iloc[[i]], [names["texts"][i]]
+    mine = names["from_captum"](row, found, encoding, "alone", text, targets=target)
+    return mine["scores"].iloc[0]
+
+
 def test_every_block_runs(tmp_path: Path, monkeypatch: Any, capsys: Any) -> None:
     monkeypatch.chdir(tmp_path)
     rows = as_rows(["she sings the old song .", "he sings a song ."], [0, 1])
@@ -60,6 +71,9 @@ def test_every_block_runs(tmp_path: Path, monkeypatch: Any, capsys: Any) -> None
     for language, code in BLOCKS:
         if language == "python":
             exec(compile(code, "docs/doors.md", "exec"), names)
+            if "from_captum(" in code:
+                together, alone = names["mine"]["scores"].iloc[1], by_captum_alone(names, 1)
+                np.testing.assert_allclose(together, alone, rtol=1e-3, atol=1e-6)
         else:
             assert cli.main(shlex.split(code)[1:]) == 0
     assert set(names["chat"]["segment"]) == {"template", "user", "continuation"}

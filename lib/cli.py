@@ -118,6 +118,7 @@ def merge(arguments: Sequence[str]) -> int:
 
 def plan(arguments: Sequence[str]) -> int:
     """say what a parameter file will cost before it runs"""
+    from .core.parameters import at_least_one
     from .core.runner import plan_jobs
     from .core.stage import MANIFEST
 
@@ -126,7 +127,7 @@ def plan(arguments: Sequence[str]) -> int:
     add("study")
     add("--scale", default="small", help="a file of params/<study>/ (default: small)")
     add("--rows-from", default="", help="the scale whose stage 01 has the rows (the same)")
-    add("--rounds", type=int, default=3, help="how often a training is timed (default: 3)")
+    add("--rounds", type=at_least_one, default=3, help="how often a training is timed (default: 3)")
     chosen = parser.parse_args(arguments)
     stages, rows = plan_jobs(chosen.study, chosen.scale), chosen.rows_from or chosen.scale
     about = "counted from its units; nothing is computed"
@@ -182,6 +183,10 @@ def score(arguments: Sequence[str]) -> int:
     hand_in = _hand_in(chosen.study)
     if chosen.predictions and chosen.study != "cebab":
         raise TouchstoneError(f"{chosen.study} takes no predictions; leave --predictions out")
+    if chosen.out and chosen.out.resolve() in {
+        path.resolve() for path in (chosen.file, chosen.predictions) if path
+    }:
+        raise TouchstoneError(f"{chosen.out} is read, and would be lost; write to another file")
     more = {"predictions": chosen.predictions} if chosen.predictions else {}
     table = score_file(chosen.file, _items_of(chosen), hand_in, **more)
     if chosen.out:
@@ -206,9 +211,18 @@ def ask(arguments: Sequence[str]) -> int:
     hand_in = _hand_in(chosen.study)
     if hand_in.ask is None:
         raise TouchstoneError(f"{chosen.study} asks for no words; write geco, or another study")
+    if chosen.file.is_file():
+        with chosen.file.open(encoding="utf-8", errors="replace") as file:
+            if '"prompt"' not in file.readline():
+                raise TouchstoneError(
+                    f"{chosen.file} holds something else than questions, and would be lost; "
+                    "name another file"
+                )
     n = write_prompts(hand_in.ask(hand_in.read(_items_of(chosen))), chosen.file)
     print(f'{n} questions in {chosen.file}; write the answers as {{"id": ..., "answer": ...}}')
-    print(f"lines into answers.jsonl, and: touchstone score answers.jsonl --study {chosen.study}")
+    where = f" --data {chosen.data}" if chosen.data else f" --scale {chosen.scale}"
+    then = f"touchstone score answers.jsonl --study {chosen.study}{where}"
+    print(f"lines into answers.jsonl, and: {then}")
     return 0
 
 
@@ -228,11 +242,17 @@ def card(arguments: Sequence[str]) -> int:
     add("--texts", type=Path, help="a folder that `touchstone dataset` made: texts of your own")
     add("--out", type=Path, help="the folder of the card (default: outputs/cards/NAME)")
     chosen = parser.parse_args(arguments)
-    if (chosen.explainer is None) == (chosen.file is None):
+    if bool(chosen.explainer) == bool(chosen.file):
         parser.error("name an explainer, or a file of explanations (--file)")
     settings = parse_json(chosen.settings, "--settings", "write settings as a JSON object")
     if not isinstance(settings, dict):
         raise TouchstoneError("--settings is no JSON object; write names and values in braces")
+    if chosen.file and settings:
+        raise TouchstoneError("--settings are of a method, and --file holds scores; leave one out")
+    if chosen.file and not chosen.file.is_file():
+        raise TouchstoneError(f"there is no file {chosen.file}; correct the path")
+    if chosen.model and not chosen.model.is_dir():
+        raise TouchstoneError(f"{chosen.model} is no folder; name that of your own classifier")
     if chosen.texts:
         check_own_texts(chosen.texts, read_geco)
     os.environ.setdefault("TOUCHSTONE_PROGRESS", "1")
@@ -265,6 +285,11 @@ def board(arguments: Sequence[str]) -> int:
     again = "run code that was handed in on new items; read it first (seeded by COMMIT, or HEAD)"
     add("--fresh", nargs="?", const="", metavar="COMMIT", help=again)
     chosen = parser.parse_args(arguments)
+    if chosen.submissions and not any(chosen.submissions.glob("*/submission.yaml")):
+        raise TouchstoneError(
+            f"{chosen.submissions} holds no folder with a submission.yaml; name the folder above "
+            "the submissions"
+        )
     run = run_small()
     folder = chosen.submissions or outputs_root() / "submissions"
     submissions = read_submissions(folder, run)
@@ -416,9 +441,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     try:
         ask_for(in_force())  # before a command imports numpy: a unit has the notebook's bytes
-        return COMMANDS[chosen.command](chosen.rest)
+        status = COMMANDS[chosen.command](chosen.rest)
+        sys.stdout.flush()
+        return status
     except TouchstoneError as error:
         print(f"error: {error}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:  # of `touchstone ... | head`: nobody reads on
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+    except OSError as error:
+        if not error.filename:
+            raise
+        path = error.filename2 or error.filename
+        print(f"error: {path} cannot be read or written ({error.strerror})", file=sys.stderr)
         return 1
 
 

@@ -56,6 +56,63 @@ def test_what_follows_the_word_is_handed_on(capsys, small_outputs) -> None:
     assert cli.main(["plan", "geco", "--scale", "smal"]) == 1
 
 
+def test_what_is_read_is_never_overwritten(capsys, tmp_path) -> None:
+    mine, answers = tmp_path / "mine.parquet", tmp_path / "answers.jsonl"
+    mine.write_bytes(b"scores")
+    assert cli.main(["score", str(mine), "--study", "geco", "--out", str(mine)]) == 1
+    assert "is read, and would be lost" in capsys.readouterr().err
+    answers.write_text('{"id": "a", "answer": "she"}\n')
+    assert cli.main(["ask", "geco", str(answers), "--data", str(tmp_path)]) == 1
+    assert (mine.read_bytes(), "answer" in answers.read_text()) == (b"scores", True)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["run", "geco", "-p", "scale", "x"], "write --scale x"),
+        (["card", "--file", "none.parquet"], "there is no file none.parquet"),
+        (["card", "LIME", "--model", "none"], "none is no folder"),
+        (["card", "--file", __file__, "--settings", '{"a": 1}'], "leave one out"),
+        (["board", "--submissions", "none"], "none holds no folder with a submission.yaml"),
+        (["dataset", "texts", "--out", "a_file"], "a_file cannot be read or written"),
+    ],
+)
+def test_what_cannot_work_is_said_before_anything_runs(
+    words, message, capsys, tmp_path, monkeypatch, small_outputs, request
+) -> None:
+    if "dataset" in words:
+        monkeypatch.setenv("TOUCHSTONE_SPACY", request.getfixturevalue("spacy_pipeline"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "tale.txt").write_text("He sings.\n\nShe sings.\n\nHe laughs.\n")
+    (tmp_path / "a_file").touch()
+    assert cli.main(words) == 1
+    assert message in capsys.readouterr().err
+    assert not any(small_outputs.rglob("*.csv"))
+
+
+@pytest.mark.parametrize(
+    "words", [["plan", "geco", "--rounds", "0"], ["run", "geco", "--jobs", "0"]]
+)
+def test_a_count_is_one_or_more(words, capsys) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        cli.main(words)
+    assert "'0' is no whole number of 1 or more" in capsys.readouterr().err
+
+
+def test_a_closed_pipe_and_an_interrupt_end_in_a_line_at_most(capsys, monkeypatch) -> None:
+    command = f"{sys.executable} -m lib.cli cite | true; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], cwd=ROOT, capture_output=True, text=True)
+    assert done.stderr == ""
+
+    def stopped(rest: list[str]) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(cli.COMMANDS, "cite", stopped)
+    assert cli.main(["cite"]) == 130
+    assert capsys.readouterr().err == "interrupted\n"
+
+
 def test_a_plan_says_what_it_does_before_its_sample_is_timed(
     capsys, monkeypatch, small_outputs
 ) -> None:

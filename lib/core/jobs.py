@@ -199,7 +199,10 @@ def merge(into: Path, other: Path) -> list[str]:
     """
     if not other.is_dir():
         raise TouchstoneError(f"{other} is no folder; name an output root, such as outputs")
-    found = sorted(_kept(other))
+    if not (found := sorted(_kept(other))):
+        raise TouchstoneError(
+            f"{other} holds no STUDY/SCALE/STAGE/units; name the output root, such as outputs"
+        )
     for path in found:
         mine, theirs = into / path, other / path
         if mine.is_file() and mine.read_bytes() != theirs.read_bytes():

@@ -1,5 +1,6 @@
 """Parameters: declared by a notebook's `parameters` cell, set by a flat YAML file, checked."""
 
+import argparse
 import ast
 import math
 import os
@@ -28,6 +29,17 @@ _REMEDY = {
     "list": "write a list, [a, b]",
     "dict": "write a mapping, {a: 1}",
 }
+
+
+def at_least_one(text: str) -> int:
+    """A count that stands on a command line.
+
+    >>> at_least_one("2")
+    2
+    """
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number of 1 or more")
+    return int(text)
 
 
 def notebook_parameters(py_path: Path | str) -> dict[str, Any]:

@@ -29,6 +29,7 @@ from .jobs import Listing, run_all
 from .made_by import MAKERS, imported_code, is_strict, package_versions
 from .notebooks import find_notebooks, find_studies, fold_bars, read_notebook
 from .parameters import (
+    at_least_one,
     check_params,
     check_together,
     notebook_parameters,
@@ -257,6 +258,8 @@ def main(
         parser.error("name one study")
     try:
         values = {name: parse_yaml(value, f"-p {name}") for name, value in options.parameters}
+        if values.get("scale", options.scale) != options.scale:
+            raise TouchstoneError(f"-p scale is not for choosing; write --scale {values['scale']}")
         if options.only_method:
             values["methods"] = options.only_method
         jobs = plan_jobs(options.study[-1], options.scale, options.root.resolve(), values)
@@ -304,7 +307,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--only-method", action="append", default=[], help="one method (may be repeated)")
     add("-p", dest="parameters", nargs=2, action="append", default=[], help="NAME VALUE, set here")
     add("--force", action="store_true", help="run what is unchanged, too; units are kept")
-    add("--jobs", type=int, default=1, help="compute units in so many processes first")
+    add("--jobs", type=at_least_one, default=1, help="compute units in so many processes first")
     add("--root", type=Path, default=ROOT, help="folder with notebooks/, params/, lib/")
     return parser
 

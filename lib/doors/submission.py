@@ -82,7 +82,12 @@ def read_scores(path: Path, items: pd.DataFrame) -> pd.DataFrame:
     Raises:
         TouchstoneError: naming the file, the item, and what to do.
     """
-    table = load_parquet(path)
+    try:
+        table = load_parquet(path)
+    except (ValueError, OSError) as error:  # pyarrow's errors are both
+        raise TouchstoneError(
+            f"{path} is not readable as Parquet; write item_id and scores with pandas' to_parquet"
+        ) from error
     if missing := [name for name in ("item_id", "scores") if name not in table]:
         raise TouchstoneError(f"{path} has no column {missing[0]!r}; write item_id and scores")
     lengths = dict(zip(items["item_id"], items["sentence"].map(len), strict=True))

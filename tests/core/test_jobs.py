@@ -160,6 +160,13 @@ def test_roots_merge_by_copying(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert not tmp_path.joinpath("a", *PLACE, "units/l").exists(), "nothing is copied then"
 
 
+def test_a_folder_that_is_no_output_root_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "geco").mkdir()
+    with pytest.raises(TouchstoneError, match="holds no STUDY/SCALE/STAGE/units; name the output"):
+        merge(tmp_path / "into", tmp_path / "geco")
+    assert not (tmp_path / "into").exists()
+
+
 def test_batches_hold_one_model_and_at_most_half_an_hour() -> None:
     store = Units("toy", "small", "02_use")
 

@@ -158,8 +158,16 @@ def test_estimates_beside_readers_and_beside_a_model(tmp_path: Path) -> None:
     assert value(table, "mine", "L2") == pytest.approx((0 + 2**0.5) / 3, abs=1e-6)
     assert value(table, "Zero", "L2") == pytest.approx(2 / 3 * 0.5 * 2**0.5)
     answers[:2].to_csv(tmp_path / "p.csv", index=False)
-    with pytest.raises(TouchstoneError, match=r"p\.csv has no answer to text c; write one a text"):
-        score_file(file, folder, CEBAB, predictions=tmp_path / "p.csv")
+    wrong = {
+        r"text 'c' and 0 others have no predictions; hand in a row": answers[:2],
+        r"'a'.* twice": pd.concat([answers, answers[:1]]),
+        r"text 'b' are \[0\.6, 0\.9\]; they must be at least 0 and sum": answers.assign(p_2=0.9),
+        r"has 3 classes and .*mine\.csv has 2; write a column": answers.assign(p_3=0.0),
+    }
+    for message, table in wrong.items():
+        table.to_csv(tmp_path / "p.csv", index=False)
+        with pytest.raises(TouchstoneError, match=r"p\.csv.*" + message):
+            score_file(file, folder, CEBAB, predictions=tmp_path / "p.csv")
 
 
 def test_bad_files_are_refused_by_name_row_and_remedy(tmp_path: Path) -> None:

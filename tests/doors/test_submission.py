@@ -27,6 +27,14 @@ SAID = [[3.0, 1.0, 2.0], [1.0, 2.0, 3.0], [1.0, 3.0, 2.0], [2.0, 1.0, 3.0]]
 RIGHT = {"author": "A", "method": "mine", "settings": {}, "code": "mine:by_hand", "tuned": False}
 
 
+@pytest.mark.parametrize("content", [b"", b"item_id,scores\n", b"PAR1 cut off"])
+def test_scores_that_are_no_parquet_are_named(hand_in: Callable[..., Path], content: bytes) -> None:
+    folder = hand_in()
+    (folder / NUMBERS).write_bytes(content)
+    with pytest.raises(TouchstoneError, match=rf"{NUMBERS} is not readable as Parquet; write"):
+        read_submission(folder, ITEMS)
+
+
 @pytest.fixture
 def hand_in(tmp_path: Path) -> Callable[..., Path]:
     def write(scores: list[Any] = SAID, items: list[str] | None = None, **about: Any) -> Path:

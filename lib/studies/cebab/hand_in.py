@@ -17,7 +17,7 @@ from ...doors.score import HandIn
 from ...metrics.concept_effects import in_stars, score_estimates
 from .own_explainer import ABOUT, read_estimates
 from .pairs import edit_pairs
-from .reading import class_columns, read_outside, read_rows
+from .reading import check_answers, class_columns, read_outside, read_rows
 from .reviews import CEBAB_SHA256, read_cebab
 
 _VALUES = {"Negative": -1, "unknown": 0, "Positive": 1}
@@ -68,9 +68,13 @@ def _score(path: Path, items: pd.DataFrame, predictions: Path | None = None) -> 
     zero = estimates.assign(explainer="Zero", **dict.fromkeys(columns, 0.0))
     zero = zero.drop_duplicates(ABOUT)
     both = pd.concat([estimates, zero], ignore_index=True)
-    asked_ids = set(both["base_id"]) | set(both["counterfactual_id"])
-    if lost := sorted(asked_ids - set(told["text_id"])):
-        raise TouchstoneError(f"{predictions} has no answer to text {lost[0]}; write one a text")
+    asked_ids = sorted(set(both["base_id"]) | set(both["counterfactual_id"]))
+    given = check_answers(answers, asked_ids)
+    if len(given) != len(columns):
+        raise TouchstoneError(
+            f"{predictions} has {len(given)} classes and {path} has {len(columns)}; write a column "
+            "p_k for each e_k"
+        )
     scored = score_estimates(both, told.merge(runs, how="cross"))
     return scored.rename(columns={"explainer": "method", "model": "scheme"})
 

@@ -176,6 +176,20 @@ def gather_texts(
     )
 
 
+def check_answers(predictions: pd.DataFrame, ids: Sequence[str]) -> list[str]:
+    """The columns p_1 ... p_K of a model's answers, one row for each of these texts.
+
+    Raises:
+        TouchstoneError: as `gather_texts`.
+    """
+    texts = np.array(ids, dtype=object)
+    with _naming(predictions):
+        columns = class_columns(predictions, "the table of predictions")
+        found = _looked_up(predictions, texts, columns, "predictions")
+        _check_probabilities(texts, real_numbers(found, "the table of predictions"))
+    return columns
+
+
 @contextmanager
 def _naming(table: pd.DataFrame) -> Iterator[None]:
     """An error names the file that the table was read from, if it was."""

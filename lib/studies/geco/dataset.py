@@ -164,7 +164,16 @@ def build_dataset(
 
     Returns:
         The table of counts.
+
+    Raises:
+        TouchstoneError: what is handed in does not make four data sets with two parts each; of an
+            earlier set nothing is replaced then but the page.
     """
+    if out.resolve() == text.resolve():
+        raise TouchstoneError(
+            f"{out} is the folder of the texts, and what is written there would be read as text; "
+            "name another folder (--out)"
+        )
     sentences, nlp = read_texts(text), load_pipeline(pipeline)
     docs = dict(zip(sentences, annotate(list(sentences.values()), nlp), strict=True))
     labelled, unlabelled, counts = label_texts(docs)
@@ -181,12 +190,19 @@ def build_dataset(
         )
     data = split_labels(labels, test_share, seed)
     for name, splits in data.items():
-        for split, rows in splits.items():
-            write_geco(rows, out / DATASETS[name] / f"{split}.jsonl")
-    save_csv(counts, out / "counts.csv")
+        if empty := [split for split, rows in splits.items() if rows.empty]:
+            raise TouchstoneError(
+                f"{text}: the data set {DATASETS[name]} has no sentence to {empty[0]} on; give "
+                "more text about people, or try another --test-share or --seed"
+            )
     name = f"{nlp.path.name} with spaCy {spacy.__version__}"
     day = (published or date.today()).isoformat()
-    card = _describe(text, out, counts, len(labels), data, name, len(decisions), day)
+    card = _card(text, counts, len(labels), data, name, len(decisions), day)
+    for name_of_set, splits in data.items():
+        for split, rows in splits.items():
+            write_geco(rows, out / DATASETS[name_of_set] / f"{split}.jsonl")
+    save_csv(counts, out / "counts.csv")
+    _describe(card, out, data)
     write_atomic(
         out / "report.md",
         report(text, counts, labels, data, against, len(decisions), name)
@@ -272,9 +288,8 @@ def _plain(block: str) -> str:
     )
 
 
-def _describe(
+def _card(
     text: Path,
-    out: Path,
     counts: pd.DataFrame,
     n_labels: int,
     data: Mapping[str, Mapping[str, pd.DataFrame]],
@@ -282,7 +297,7 @@ def _describe(
     n_decisions: int,
     published: str,
 ) -> dict[str, object]:
-    """Write card and Croissant metadata; returns the card."""
+    """The parts of the card: ours, with those that the owner wrote."""
     numbers = {
         "folder": text.resolve().name,
         "sentences": int(counts["sentences"].iloc[0]),
@@ -294,10 +309,13 @@ def _describe(
         "published": published,
     }
     template = read_card(material("geco") / "user_card.yaml", "user", numbers)
-    card = with_own_parts(template, text / CARD)
+    return with_own_parts(template, text / CARD)
+
+
+def _describe(card: Mapping[str, object], out: Path, data: Mapping[str, object]) -> None:
+    """Write card and Croissant metadata."""
     write_atomic(out / "dataset_card.md", dataset_card(card))
     files = {
         f"{name}_{split}": f"{DATASETS[name]}/{split}.jsonl" for name in data for split in SPLITS
     }
     save_json(croissant(card, out, files), out / "croissant.json")
-    return card

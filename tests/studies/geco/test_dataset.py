@@ -380,6 +380,25 @@ def test_text_about_nobody_is_refused(tmp_path: Path, spacy_pipeline: str) -> No
         )
 
 
+def test_a_set_without_sentences_and_a_card_that_is_none_replace_nothing(
+    tmp_path: Path, spacy_pipeline: str
+) -> None:
+    text, out = folder(tmp_path, tale=TEXT), tmp_path / "out"
+    build_dataset(text, out, spacy_pipeline)
+    kept = {p: p.read_bytes() for p in out.rglob("*") if p.is_file() and p.suffix != ".html"}
+    (text / "card.yaml").write_text("- a list\n")
+    (text / "tale.txt").write_text(TEXT + "\nThe queen sings.\n")
+    with pytest.raises(TouchstoneError, match=r"card\.yaml does not map"):
+        build_dataset(text, out, spacy_pipeline)
+    (text / "card.yaml").unlink()
+    (text / "tale.txt").write_text("The stone hit her.\n\nThe rain fell on his coat.\n")
+    with pytest.raises(TouchstoneError, match=r"_subj has no sentence to train on; give more text"):
+        build_dataset(text, out, spacy_pipeline)
+    assert kept == {p: p.read_bytes() for p in kept}, "what was there stays, but for the page"
+    with pytest.raises(TouchstoneError, match="is the folder of the texts.*name another folder"):
+        build_dataset(text, text, spacy_pipeline)
+
+
 def test_a_share_outside_zero_and_one_is_refused() -> None:
     with pytest.raises(TouchstoneError, match="between 0 and 1"):
         split_labels(LABELS, 1.0, 1)

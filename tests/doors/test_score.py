@@ -15,7 +15,7 @@ from lib.attribution import save_explanations
 from lib.core.errors import TouchstoneError
 from lib.core.files import save_parquet
 from lib.doors import from_words
-from lib.doors.score import floor_explanations, score_file
+from lib.doors.score import floor_explanations, score_file, score_words
 from lib.studies.cebab.hand_in import HAND_IN as CEBAB
 from lib.studies.geco.corpus import DATASETS, write_geco
 from lib.studies.geco.hand_in import HAND_IN as GECO
@@ -168,6 +168,15 @@ def test_estimates_beside_readers_and_beside_a_model(tmp_path: Path) -> None:
         table.to_csv(tmp_path / "p.csv", index=False)
         with pytest.raises(TouchstoneError, match=r"p\.csv.*" + message):
             score_file(file, folder, CEBAB, predictions=tmp_path / "p.csv")
+
+
+def test_a_method_may_not_have_the_name_of_a_floor(tmp_path: Path) -> None:
+    rows = as_rows(["she sings .", "he sings ."], [0, 1])
+    rows["ground_truth"] = [[1, 0, 0]] * 2
+    mine = from_words(rows, [[1.0, 2.0, 3.0]] * 2, "Uniform random", scheme="-")
+    save_explanations(tmp_path / "mine.parquet", mine)
+    with pytest.raises(TouchstoneError, match="Uniform random is the name of a floor"):
+        score_words(tmp_path / "mine.parquet", rows)
 
 
 def test_bad_files_are_refused_by_name_row_and_remedy(tmp_path: Path) -> None:

@@ -9,6 +9,8 @@ imported when the word is used, so that `touchstone --help` costs nothing.
 
 import argparse
 import os
+import select
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -183,9 +185,9 @@ def score(arguments: Sequence[str]) -> int:
     hand_in = _hand_in(chosen.study)
     if chosen.predictions and chosen.study != "cebab":
         raise TouchstoneError(f"{chosen.study} takes no predictions; leave --predictions out")
-    if chosen.out and chosen.out.resolve() in {
-        path.resolve() for path in (chosen.file, chosen.predictions) if path
-    }:
+    read = [path.resolve() for path in (chosen.file, chosen.predictions, _items_of(chosen)) if path]
+    out = chosen.out.resolve() if chosen.out else None
+    if out and out.exists() and any(path in (out, *out.parents) for path in read):
         raise TouchstoneError(f"{chosen.out} is read, and would be lost; write to another file")
     more = {"predictions": chosen.predictions} if chosen.predictions else {}
     table = score_file(chosen.file, _items_of(chosen), hand_in, **more)
@@ -212,15 +214,17 @@ def ask(arguments: Sequence[str]) -> int:
     if hand_in.ask is None:
         raise TouchstoneError(f"{chosen.study} asks for no words; write geco, or another study")
     if chosen.file.is_file():
-        with chosen.file.open(encoding="utf-8", errors="replace") as file:
-            if '"prompt"' not in file.readline():
-                raise TouchstoneError(
-                    f"{chosen.file} holds something else than questions, and would be lost; "
-                    "name another file"
-                )
+        there = chosen.file.read_text(encoding="utf-8", errors="replace")
+        if '"answer"' in there or (there and '"prompt"' not in there.partition("\n")[0]):
+            raise TouchstoneError(
+                f"{chosen.file} holds something else than questions, and would be lost; name "
+                "another file"
+            )
     n = write_prompts(hand_in.ask(hand_in.read(_items_of(chosen))), chosen.file)
     print(f'{n} questions in {chosen.file}; write the answers as {{"id": ..., "answer": ...}}')
-    where = f" --data {chosen.data}" if chosen.data else f" --scale {chosen.scale}"
+    where = (
+        f" --data {shlex.quote(str(chosen.data))}" if chosen.data else f" --scale {chosen.scale}"
+    )
     then = f"touchstone score answers.jsonl --study {chosen.study}{where}"
     print(f"lines into answers.jsonl, and: {then}")
     return 0
@@ -447,18 +451,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except TouchstoneError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    except BrokenPipeError:  # of `touchstone ... | head`: nobody reads on
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+    except BrokenPipeError:
+        if not _is_read():
+            return 1  # of `touchstone ... | head`
+        raise
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
-    except OSError as error:
-        if not error.filename:
-            raise
+    except (PermissionError, IsADirectoryError, NotADirectoryError, FileExistsError) as error:
         path = error.filename2 or error.filename
         print(f"error: {path} cannot be read or written ({error.strerror})", file=sys.stderr)
         return 1
+
+
+def _is_read() -> bool:
+    """Whether somebody reads what is printed; if not, nothing more is printed."""
+    ends = select.poll()
+    ends.register(sys.stdout.fileno(), select.POLLOUT)
+    if not any(event & select.POLLERR for _, event in ends.poll(0)):
+        return True
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return False
 
 
 def _hand_in(study: str) -> Any:

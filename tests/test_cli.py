@@ -61,9 +61,28 @@ def test_what_is_read_is_never_overwritten(capsys, tmp_path) -> None:
     mine.write_bytes(b"scores")
     assert cli.main(["score", str(mine), "--study", "geco", "--out", str(mine)]) == 1
     assert "is read, and would be lost" in capsys.readouterr().err
-    answers.write_text('{"id": "a", "answer": "she"}\n')
-    assert cli.main(["ask", "geco", str(answers), "--data", str(tmp_path)]) == 1
-    assert (mine.read_bytes(), "answer" in answers.read_text()) == (b"scores", True)
+    for line in ('{"id": "a", "answer": "she"}\n', '{"prompt": "?", "answer": "she"}\n', "items\n"):
+        answers.write_text(line)
+        assert cli.main(["ask", "geco", str(answers), "--data", str(tmp_path)]) == 1
+        assert "holds something else than questions" in capsys.readouterr().err
+        assert answers.read_text() == line
+    assert mine.read_bytes() == b"scores"
+    assert (
+        cli.main(
+            [
+                "score",
+                str(tmp_path / "new"),
+                "--study",
+                "geco",
+                "--data",
+                str(tmp_path),
+                "--out",
+                str(mine),
+            ]
+        )
+        == 1
+    )
+    assert "is read, and would be lost" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -103,7 +122,7 @@ def test_a_count_is_one_or_more(words, capsys) -> None:
 def test_a_closed_pipe_and_an_interrupt_end_in_a_line_at_most(capsys, monkeypatch) -> None:
     command = f"{sys.executable} -m lib.cli cite | true; echo ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", command], cwd=ROOT, capture_output=True, text=True)
-    assert done.stderr == ""
+    assert (done.stdout, done.stderr) == ("1\n", "")
 
     def stopped(rest: list[str]) -> int:
         raise KeyboardInterrupt

@@ -199,7 +199,8 @@ def merge(into: Path, other: Path) -> list[str]:
     """
     if not other.is_dir():
         raise TouchstoneError(f"{other} is no folder; name an output root, such as outputs")
-    if not (found := sorted(_kept(other))):
+    found = sorted(_kept(other))
+    if not found and not any(other.glob("*/*/[0-9][0-9]_*")):
         raise TouchstoneError(
             f"{other} holds no STUDY/SCALE/STAGE/units; name the output root, such as outputs"
         )

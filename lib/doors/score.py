@@ -84,7 +84,10 @@ def score_words(
     explanations = read_explanations(path, rows)
     of_no_model = explanations.loc[explanations["scheme"] == NO_MODEL, "method"]
     if taken := sorted(set(of_no_model) & set(floors)):
-        raise TouchstoneError(f"{path}: {taken[0]} is the name of a floor; give yours another one")
+        raise TouchstoneError(
+            f"{path}: {taken[0]} is the name of a floor, and floors are added here; leave it out, "
+            "or give yours another name"
+        )
     keys = ["dataset", "row_id"] if "dataset" in rows else ["row_id"]
     known = pd.MultiIndex.from_frame(explanations[keys])
     asked = rows[pd.MultiIndex.from_frame(rows[keys]).isin(known)]

@@ -340,7 +340,7 @@ in_words(swept.assign(size=settings), human | {"learnt": "has learnt number"})
 # A probe can learn something even from an untrained network, because its states still depend on the words. That part does
 # not come from the training of the language model. So we train the same kind of probe twice more: on the states that
 # each model has before its training (`untrained`), and on the states of the trained model, with shuffled classes
-# (`shuffled classes`). At `cpu`, some trainings' gender and matched probes have both.
+# (`shuffled classes`). At `cpu`, some trainings' other probes have both, too.
 # The cell compares the Transformer's accuracies: trained must be better than untrained, and clearly better than shuffled
 # classes.
 

@@ -450,7 +450,8 @@ found = explanations.collected()
 for name, table in found.items():
     save_parquet(table, stage.path(f"{name}.parquet"))
 n_lines = sum(map(len, of_sets.values()))
-print(len(explanations.units), "sets in models,", n_lines, "lines,", end=" ")
+asked = [unit for unit in explanations.units if not explanations.is_check(unit)]
+print(len(asked), "sets in models,", n_lines, "lines,", end=" ")
 print(len(found["lines"]), "explanations,", len(found["pairs"]), "pairs")
 
 # %% [markdown] tags=["slide"]

@@ -67,15 +67,17 @@ def test_every_block_runs(tmp_path: Path, monkeypatch: Any, capsys: Any) -> None
     rows["ground_truth"] = [[1, 0, 0, 0, 0, 0], [1, 0, 0, 0, 0]]
     rows["gender"] = ["female", "male"]
     write_geco(rows, tmp_path / "data" / DATASETS["D_A"] / "test.jsonl")
-    names = yours()
+    names, compared = yours(), 0
     for language, code in BLOCKS:
         if language == "python":
             exec(compile(code, "docs/doors.md", "exec"), names)
             if "from_captum(" in code:
                 together, alone = names["mine"]["scores"].iloc[1], by_captum_alone(names, 1)
                 np.testing.assert_allclose(together, alone, rtol=1e-3, atol=1e-6)
+                compared += 1
         else:
             assert cli.main(shlex.split(code)[1:]) == 0
+    assert compared == 1
     assert set(names["chat"]["segment"]) == {"template", "user", "continuation"}
     assert names["mine"]["method"].tolist() == ["LIME", "LIME"]
     assert "2 answered, 0 refused" in capsys.readouterr().out

@@ -87,7 +87,7 @@ class Explained(NamedTuple):
     @property
     def is_whole(self) -> bool:
         """Whether the set is one of uncut lines, which stand beside those that were cut."""
-        return self.dataset.endswith(WHOLE)
+        return self.dataset.removesuffix(BALANCED).endswith(WHOLE)
 
     @property
     def probe(self) -> str:
@@ -191,7 +191,7 @@ class Explanations:
         of_gender = [name for name in self.sets if task_of_set(name) == "gender"]
         return self.sets | {name + BALANCED: self.sets[name] for name in of_gender}
 
-    def _is_check(self, unit: Explained) -> bool:
+    def is_check(self, unit: Explained) -> bool:
         """Whether a model is one of those that two probes of gender are compared on."""
         return (*unit[1:], _BALANCED) in self._asked
 
@@ -277,7 +277,7 @@ class Explanations:
             check balanced (both `long_lines`).
         """
         lines = self._number(unit, "lines", line_items)
-        if self._is_check(unit):
+        if self.is_check(unit):
             return {"balanced": lines}
         if unit.is_whole:
             return {"whole": lines}
@@ -367,7 +367,7 @@ class Explanations:
         """
         if unit.is_swept and unit.dataset == _NOT_SWEPT:
             return False
-        if self._is_check(unit):
+        if self.is_check(unit):
             return task_of_set(unit.dataset) == "gender"
         is_asked_whole = unit.is_of_hugging_face or unit.training in self.values["whole_trainings"]
         if unit.is_whole and (unit.is_swept or not is_asked_whole):

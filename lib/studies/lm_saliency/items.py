@@ -180,17 +180,17 @@ def beside_unbalanced(table: pd.DataFrame) -> pd.DataFrame:
             ends with "balanced".
 
     Returns:
-        The rows of that probe, under the name of the set, with she and she_before (whether the
-        probe says *she*; the other one, from the examples as they are), passed_before and
-        difference (passed minus passed_before).
+        The rows of that probe, under the name of the set, with she (whether it says *she*), and of
+        the probe from the examples as they are she_unbalanced and passed_unbalanced; difference
+        (passed minus passed_unbalanced).
     """
     by = [*_MODEL, "method", "line"]
     table = table.assign(she=table["probability"] > 0.5)
     is_even = table["dataset"].str.endswith(BALANCED)
     even = table[is_even].assign(dataset=table["dataset"].str.removesuffix(BALANCED))
     before = table.loc[~is_even, [*by, "passed", "she"]]
-    both = even.merge(before, on=by, suffixes=("", "_before"), validate="one_to_one")
-    difference = both["passed"].astype(float) - both["passed_before"].astype(float)
+    both = even.merge(before, on=by, suffixes=("", "_unbalanced"), validate="one_to_one")
+    difference = both["passed"].astype(float) - both["passed_unbalanced"].astype(float)
     return both.assign(difference=difference)
 
 

@@ -70,8 +70,9 @@ class Plan:
         layers: those of its teacher that a student starts from.
         training: counted from 0; each starts from weights of its own.
         source: of a published model, its hub id or folder, and the commit.
-        is_check: whether it is asked about gender alone, by two probes: one that learns from as
-            many *she* as *he*, and one from the examples as they are. No other table has it.
+        is_check: whether it is explained for gender alone, by two probes: one that learns from as
+            many *she* as *he*, and one from the examples as they are. Stage 04's table `two_probes`
+            has it, and `controls` its probes; no other result rests on it.
     """
 
     architecture: str

@@ -66,7 +66,8 @@ class Probing:
     def kinds_of(self, plan: Plan) -> list[str]:
         """The probes of a model: those of the sweep have their tasks, the others matched ones too.
         Full models of ours have controls as well, and so have students that read the grammar's
-        sentences, which teach number alone. Models of the check have all that there are.
+        sentences, which teach number alone. Models of the check have all of these, and the
+        balanced one.
         """
         if plan.is_swept:
             return list(self.values["sweep_tasks"])

@@ -142,7 +142,7 @@ def test_two_probes_are_compared_on_the_same_line_of_the_same_model() -> None:
     assert set(found["dataset"]) == {"Winobias"}
     assert found["difference"].tolist() == [0.0, 1.0, -1.0, 0.0]
     assert found["she"].tolist() == [True, True, False, False]
-    assert found["she_before"].tolist() == [False, True, False, True]
+    assert found["she_unbalanced"].tolist() == [False, True, False, True]
     none = beside_unbalanced(before.head(0))
     assert none.empty and list(none) == list(found)
 

@@ -21,7 +21,7 @@ from lib.core.paths import ROOT
 from lib.core.stage import open_stage
 from lib.studies.lm_saliency import examples, explanations, jobs, probing, trainings
 from lib.studies.lm_saliency.explanations import Explanations, choose
-from lib.studies.lm_saliency.items import beside_unbalanced
+from lib.studies.lm_saliency.items import SHUFFLED, beside_unbalanced
 from lib.studies.lm_saliency.jobs import jobs_of, train_and_ask
 from lib.studies.lm_saliency.lines import save_sets
 from lib.studies.lm_saliency.plans import Plan
@@ -303,7 +303,8 @@ def test_models_of_the_check_have_two_probes_of_gender_and_no_other_part(
     assert even.groupby(["split", "tag"]).size().tolist() == [1] * 4
     assert len(even.merge(asked.examples["gender"])) == len(even), "drawn from the others"
 
-    later = SimpleNamespace(stage="03_attribution", all=values("03_attribution") | more)
+    with_ig = {"methods": [*TINY["methods"], "IG"]}
+    later = SimpleNamespace(stage="03_attribution", all=values("03_attribution") | more | with_ig)
     monkeypatch.setattr(jobs, "plan_jobs", lambda *_: [later])
     for plan in plans:
         train_and_ask(asked, plan)
@@ -326,12 +327,13 @@ def test_models_of_the_check_have_two_probes_of_gender_and_no_other_part(
     found = there.collected()
     assert set(found["balanced"]["training"]) == {1}
     assert not any((found[name]["training"] == 1).any() for name in found if name != "balanced")
-    both = beside_unbalanced(found["balanced"])
+    assert (found["balanced"]["method"] == SHUFFLED).any()  # stage 04 leaves it out
+    both = beside_unbalanced(found["balanced"][found["balanced"]["method"] != SHUFFLED])
     assert both.groupby("dataset")["line"].nunique().to_dict() == {
         "Winobias": 4,
         "Winobias whole": 2,
     }
-    assert len(both) == (4 + 2) * (4 + 1), "methods of a full model and of its student"
+    assert len(both) == (4 + 2) * (5 + 1), "methods of a full model and of its student"
     probes = [there.probe("LSTM", "full", kind, 1) for kind in ("gender", "balanced")]
     assert probes[0].classes == probes[1].classes
     assert not torch.equal(*(probe.layer.weight for probe in probes))

@@ -363,12 +363,14 @@ class Explanations:
 
     def _is_asked(self, unit: Explained) -> bool:
         """Whether the model has a probe for the set's task; the sweep leaves one set out, only some
-        trainings of our own models are asked for uncut lines, and those of the check about gender.
+        trainings of our own models are asked for uncut lines, and those of the check about gender
+        (their students not for uncut lines).
         """
         if unit.is_swept and unit.dataset == _NOT_SWEPT:
             return False
         if self.is_check(unit):
-            return task_of_set(unit.dataset) == "gender"
+            is_cut = unit.is_whole and unit.size == "student"
+            return task_of_set(unit.dataset) == "gender" and not is_cut
         is_asked_whole = unit.is_of_hugging_face or unit.training in self.values["whole_trainings"]
         if unit.is_whole and (unit.is_swept or not is_asked_whole):
             return False

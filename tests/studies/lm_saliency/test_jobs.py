@@ -333,7 +333,7 @@ def test_models_of_the_check_have_two_probes_of_gender_and_no_other_part(
         "Winobias": 4,
         "Winobias whole": 2,
     }
-    assert len(both) == (4 + 2) * (5 + 1), "methods of a full model and of its student"
+    assert len(both) == (4 + 2) * 5 + 4, "uncut lines of the full model alone"
     probes = [there.probe("LSTM", "full", kind, 1) for kind in ("gender", "balanced")]
     assert probes[0].classes == probes[1].classes
     assert not torch.equal(*(probe.layer.weight for probe in probes))

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from ..core.errors import TouchstoneError, did_you_mean
-from ..core.files import load_parquet, save_parquet
+from ..core.files import read_handed_in, save_parquet
 
 NO_MODEL = "-"  # the scheme of explanations that see no model
 SCHEMA: dict[str, tuple[type, str]] = {
@@ -125,12 +125,7 @@ def load_explanations(path: Path | str, rows: pd.DataFrame | None = None) -> pd.
             f"there is no file of explanations {path}; correct the path in explanation_files"
         )
     name = Path(path).name
-    try:
-        frame = load_parquet(path)
-    except (ValueError, OSError) as error:  # pyarrow's errors are both
-        raise TouchstoneError(
-            f"{name} is not a Parquet file; write the table with pandas' to_parquet"
-        ) from error
+    frame = read_handed_in(path, name)
     if frame.empty:
         raise TouchstoneError(f"{name} holds no explanations; leave the file out")
     left = [] if rows is None else [column for column in _OF_ROWS if column not in frame]

@@ -288,6 +288,20 @@ def save_parquet(frame: pd.DataFrame, path: Path | str) -> None:
         frame.to_parquet(part, index=False)
 
 
+def read_handed_in(path: Path | str, name: str = "") -> pd.DataFrame:
+    """`load_parquet` of a file that somebody else wrote; an error calls it `name`.
+
+    Raises:
+        TouchstoneError: it is no Parquet file.
+    """
+    try:
+        return load_parquet(path)
+    except (ValueError, OSError) as error:  # pyarrow's errors are both
+        raise TouchstoneError(
+            f"{name or path} is not a Parquet file; write the table with pandas' to_parquet"
+        ) from error
+
+
 def load_parquet(path: Path | str | io.BytesIO) -> pd.DataFrame:
     """Read a table: columns of lists come back as Python lists, decimals as floats."""
     table = pq.read_table(path)

@@ -16,7 +16,7 @@ import pandas as pd
 
 from ..attribution.table import are_finite
 from ..core.errors import TouchstoneError, did_you_mean
-from ..core.files import load_parquet, read_yaml
+from ..core.files import read_handed_in, read_yaml
 from ..metrics.agreement import rank_correlation
 
 ABOUT, NUMBERS = "submission.yaml", "explanations.parquet"
@@ -82,12 +82,7 @@ def read_scores(path: Path, items: pd.DataFrame) -> pd.DataFrame:
     Raises:
         TouchstoneError: naming the file, the item, and what to do.
     """
-    try:
-        table = load_parquet(path)
-    except (ValueError, OSError) as error:  # pyarrow's errors are both
-        raise TouchstoneError(
-            f"{path} is not readable as Parquet; write item_id and scores with pandas' to_parquet"
-        ) from error
+    table = read_handed_in(path)
     if missing := [name for name in ("item_id", "scores") if name not in table]:
         raise TouchstoneError(f"{path} has no column {missing[0]!r}; write item_id and scores")
     lengths = dict(zip(items["item_id"], items["sentence"].map(len), strict=True))

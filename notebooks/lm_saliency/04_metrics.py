@@ -299,7 +299,7 @@ floors = floors.reset_index()
 
 # %% [markdown]
 # `all` is the share of all lines that an explanation passes; `exp` and `alt` are the shares in the two
-# scenarios. So `all` is their mean, weighted by their lines.
+# scenarios. So `all` is their mean, weighted by lines.
 
 # %% tags=["nbval-ignore-output"]
 keys = ["dataset", "scheme", "size", "method"]
@@ -333,7 +333,7 @@ full = table[table["size"] == "full"]
 print(len(full), "rows of full models")
 
 # %% [markdown]
-# Filled marks belong to models that have learnt the set.
+# Filled marks: models that have learnt the set.
 
 # %% tags=["slide"]
 drawn = full.rename(columns={"estimate": "all"})
@@ -357,7 +357,7 @@ show_table(shown.round(3), human)
 # %% [markdown] tags=["slide"]
 # *Reading it.* For the one model that has learnt its set, all three methods pass far more lines than either rule.
 #
-# **Two checks at `cpu`.** Lines that stage 1 cut (most of OntoGUM) are explained whole, too. Here, none.
+# **Two checks at `cpu`.** Lines that stage 1 cut (most of OntoGUM) are explained whole, too.
 
 # %%
 uncut = agreement_lines.load_sets(stage.input("01_data_generation", "whole.parquet"))
@@ -387,7 +387,7 @@ stage.table("whole", moved(beside, whole="passed", cut="passed_cut"))
 print(len(beside), "explanations of whole lines")
 
 # %% [markdown]
-# There a quarter of the gender probes' examples are *she*. So some models have a second probe, on as many *she* as *he*.
+# At `cpu` a quarter of the gender probes' examples are *she*. So some models have a second probe, on as many *she* as *he*.
 
 # %%
 two = items.with_lines(explained["balanced"], by_name)
@@ -808,7 +808,7 @@ chosen = [
 
 # %% [markdown]
 # Each row is a word with its role, its score for the model's answer, and its line's verdict. In the first twelve
-# rows that answer is not the expected one.
+# rows it is not the expected one, so the attractor must lead.
 
 # %% tags=["nbval-ignore-output"]
 shown = items.words_to_show(chosen, explained["shown"], passes, sets)

@@ -31,7 +31,7 @@ RIGHT = {"author": "A", "method": "mine", "settings": {}, "code": "mine:by_hand"
 def test_scores_that_are_no_parquet_are_named(hand_in: Callable[..., Path], content: bytes) -> None:
     folder = hand_in()
     (folder / NUMBERS).write_bytes(content)
-    with pytest.raises(TouchstoneError, match=rf"{NUMBERS} is not readable as Parquet; write"):
+    with pytest.raises(TouchstoneError, match=rf"{NUMBERS} is not a Parquet file; write"):
         read_submission(folder, ITEMS)
 
 

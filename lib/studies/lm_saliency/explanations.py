@@ -41,7 +41,7 @@ from .probe_saliency import (
     probe_saliencies,
 )
 from .released import GROUPINGS
-from .text import CLASSES, DRAWN, task_of_set
+from .text import BALANCED_KIND, CLASSES, DRAWN, task_of_set
 
 NAMED: dict[str, dict[str, str]] = {  # the names of the study's tables, as settings
     "V": {},
@@ -57,7 +57,6 @@ SHOWN = ("V", "SG", "IG")
 _Make = Callable[..., pd.DataFrame]
 _DIGITS = 4  # of published numbers
 _MODEL = ["architecture", "size", "training"]
-_BALANCED = BALANCED.strip()
 _NOT_SWEPT = "Winobias"  # the paper's sweep leaves it out, and so does ours
 
 
@@ -92,7 +91,7 @@ class Explained(NamedTuple):
     @property
     def probe(self) -> str:
         """The kind of the probe that is asked: that of the set's task, or the balanced one."""
-        return _BALANCED if self.dataset.endswith(BALANCED) else task_of_set(self.dataset)
+        return BALANCED_KIND if self.dataset.endswith(BALANCED) else task_of_set(self.dataset)
 
     @property
     def about(self) -> dict[str, object]:
@@ -193,7 +192,7 @@ class Explanations:
 
     def is_check(self, unit: Explained) -> bool:
         """Whether a model is one of those that two probes of gender are compared on."""
-        return (*unit[1:], _BALANCED) in self._asked
+        return (*unit[1:], BALANCED_KIND) in self._asked
 
     def has_weights(self, architecture: str, size: str, task: str, training: int = 0) -> bool:
         """Whether the files of a probe and of its model are here."""

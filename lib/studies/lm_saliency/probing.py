@@ -19,16 +19,14 @@ from ...training.probe import ProbeSettings, fit_probe
 from .items import narrow
 from .knowledge import SCORES, fit_threshold, number_preference
 from .lines import load_sets
-from .naming import BALANCED
 from .plans import Plan
-from .text import CLASSES, DRAWN, TASKS, balanced, task_of_set
+from .text import BALANCED_KIND, CLASSES, DRAWN, TASKS, balanced, task_of_set
 from .trainings import Trainings
 
 # What a probe is fitted on: examples of a task; number examples whose nearest noun says nothing;
 # the first weights of a model; and examples whose classes were shuffled.
 CONTROLS = ("untrained", "shuffled classes")
 KINDS = (*TASKS, "matched", *CONTROLS)
-_BALANCED = BALANCED.strip()  # gender examples, as many of either class
 # The same controls beside the probes of gender, the matched ones and the balanced ones.
 FURTHER = tuple(f"{control} {name}" for name in ("gender", *DRAWN) for control in CONTROLS)
 _DIGITS = 4  # of what is answered, in nats: for hundreds of thousands of lines
@@ -56,7 +54,7 @@ class Probing:
             for name, file in files.items()
         }
         even = balanced(found["gender"], ["tag"], self.values["seed"])
-        return found | {_BALANCED: even}
+        return found | {BALANCED_KIND: even}
 
     @cached_property
     def sets(self) -> dict[str, pd.DataFrame]:
@@ -74,7 +72,7 @@ class Probing:
         if plan.reads_grammar:
             return [kind for kind in KINDS if _task_of(kind) == "number"]
         if plan.is_check:
-            return [*KINDS, _BALANCED]
+            return [*KINDS, BALANCED_KIND]
         has_controls = plan.config and plan.size == "full"
         return [kind for kind in KINDS if has_controls or kind not in CONTROLS]
 
@@ -110,7 +108,7 @@ class Probing:
         Raises:
             TouchstoneError: there is no such kind.
         """
-        check_choice("the probe", kind, (*KINDS, _BALANCED, *FURTHER))
+        check_choice("the probe", kind, (*KINDS, BALANCED_KIND, *FURTHER))
         self._path(plan, kind)  # where it is, it is this stage's file
         unit = _unit(plan, kind)
         with self.models.store.claim(unit):
@@ -232,7 +230,7 @@ class Probing:
             words = seed_for(*self.models.vocabulary.words)
             lm = {"config": str(plan.config), "words": words, "training": plan.training}
         name = _examples_of(kind)
-        file = {"matched": "number_matched", _BALANCED: "gender"}.get(name, name)
+        file = {"matched": "number_matched", BALANCED_KIND: "gender"}.get(name, name)
         return self.models.store.key(
             **lm,
             kind=kind,

@@ -12,7 +12,8 @@ from .naming import BALANCED, WHOLE
 
 CLASSES = {"number": ("singular", "plural"), "gender": ("male", "female")}  # of a probe, by task
 TASKS = tuple(CLASSES)
-DRAWN = {"matched": "number", "balanced": "gender"}  # examples drawn from others, and their task
+BALANCED_KIND = BALANCED.strip()  # gender examples, as many of either class
+DRAWN = {"matched": "number", BALANCED_KIND: "gender"}  # examples drawn from others, and their task
 _NOUNS = {"NN": 0, "NNP": 0, "NNS": 1, "NNPS": 1}
 _GENDER_SETS = ("Winobias", "OntoGUM", "CoNLL", "Held-out gender")
 

@@ -6,13 +6,14 @@ here calls a model.
 
 >>> rows = pd.DataFrame({"row_id": ["1-F"], "sentence_idx": [1], "target": [0],
 ...                      "sentence": [["she", "sings"]], "question": ["Who sings?"]})
->>> prompts(rows)[0]["id"]
-'1-F'
+>>> prompts(rows)[0]["id"]  # the row, and a fingerprint of its text
+'1-F#abae2f9e'
 >>> answer_scores('{"she": 2, "loudly": 1}', ["she", "sings"])
 Answer(kind='answered', scores=[2.0, 0.0], invented=['loudly'])
 """
 
 import json
+import zlib
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -115,7 +116,8 @@ def read_answers(
         of rows without any word of the text (empty), and of invented words.
 
     Raises:
-        TouchstoneError: naming file and line, for another form, an unknown id, or one twice.
+        TouchstoneError: naming file and line, for another form, an unknown id, one of another
+            text, or one twice.
     """
     path, known = Path(path), dict(zip(_ids(rows), range(len(rows)), strict=True))
     found: dict[int, Answer] = {}
@@ -125,6 +127,12 @@ def read_answers(
         where = f"{path}, line {number}"
         name, answer = _fields(parse_json(line, where, "write one JSON object a line"), where)
         if name not in known:
+            of_text = {id.partition("#")[0] for id in known}
+            if name.partition("#")[0] in of_text:
+                raise TouchstoneError(
+                    f"{where}: {name!r} was asked about another text than that of the items here; "
+                    "score with the items that were asked about, or ask again"
+                )
             raise TouchstoneError(f"{where}: nobody asked {name!r}{did_you_mean(name, known)}")
         if known[name] in found:
             raise TouchstoneError(f"{where}: {name} is answered twice; keep one of the two")
@@ -142,9 +150,13 @@ def read_answers(
 
 
 def _ids(rows: pd.DataFrame) -> list[str]:
-    """The name of each row: its row_id, behind its data set where there are several."""
+    """The name of each row: its row_id, behind its data set where there are several; then a
+    fingerprint of its text, so that no answer is scored against another one.
+    """
     ids = rows["row_id"].astype(str)
-    return (rows["dataset"] + "/" + ids if "dataset" in rows else ids).tolist()
+    names = rows["dataset"] + "/" + ids if "dataset" in rows else ids
+    texts = rows["sentence"].map(" ".join)
+    return [f"{name}#{zlib.crc32(t.encode()):08x}" for name, t in zip(names, texts, strict=True)]
 
 
 def _fields(record: Any, where: str) -> tuple[str, str]:

@@ -11,7 +11,7 @@ from small_models import as_rows
 
 from lib.core.errors import TouchstoneError
 from lib.doors import read_answers, write_prompts
-from lib.doors.self_explanations import FORM, answer_scores
+from lib.doors.self_explanations import FORM, answer_scores, prompts
 from lib.metrics import score_explanations
 
 ROWS = as_rows(["he sings the old song .", "she sings a song ."]).assign(
@@ -19,7 +19,7 @@ ROWS = as_rows(["he sings the old song .", "she sings a song ."]).assign(
     question="Which words tell who it is?",
     dataset="D_A",
 )
-IDS = ["D_A/" + row_id for row_id in ROWS["row_id"]]
+IDS = [line["id"] for line in prompts(ROWS)]
 
 
 def written(path: Path, *lines: object) -> Path:
@@ -98,6 +98,15 @@ def test_bad_files_are_refused_with_the_line(
     with pytest.raises(TouchstoneError, match=re.escape(message)) as raised:
         read_answers(written(tmp_path / "a.jsonl", *lines), ROWS)
     assert "a.jsonl" in str(raised.value)
+
+
+def test_an_answer_about_another_text_is_not_scored_against_this_one(tmp_path: Path) -> None:
+    """Two sets of items may number their rows alike; the id holds a fingerprint of the text."""
+    others = ROWS.assign(sentence=[[*words[:-1], "else"] for words in ROWS["sentence"]])
+    lines = [{"id": asked["id"], "answer": "[]"} for asked in prompts(others)]
+    with pytest.raises(TouchstoneError, match="was asked about another text than") as raised:
+        read_answers(written(tmp_path / "a.jsonl", *lines), ROWS)
+    assert "line 1" in str(raised.value) and "ask again" in str(raised.value)
 
 
 def test_what_is_no_json_and_rows_without_a_question_are_refused(tmp_path: Path) -> None:

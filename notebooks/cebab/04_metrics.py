@@ -444,12 +444,13 @@ sized = answers.assign(**answers[numbers].mul(answers["scale"], axis=0))
 scored["L2_scaled"] = concept_effects.score_estimates(sized, predictions)["L2"]
 by = ["dataset", "model", "explainer"]
 scaled = intervals(scored.dropna(subset="L2_scaled"), by, "L2_scaled")
-sizes = answers.groupby(by, sort=False)["scale"].mean()
+per_run = answers.groupby([*by, "seed"], sort=False)["scale"].mean().groupby(by, sort=False)
+sizes = per_run.agg(scale="mean", scale_lowest="min", scale_highest="max")
 scaled = scaled.rename(columns={"estimate": "L2_scaled"}).join(sizes, on=by)
 plain = errors[errors["metric"] == "L2"].set_index(by)["error"].rename("L2")
 scaled = stage.table(
     "scaled",
-    scaled.join(plain, on=by)[[*by, "scale", "L2", "L2_scaled", "low", "high"]],
+    scaled.join(plain, on=by)[[*by, *sizes, "L2", "L2_scaled", "low", "high"]],
 )
 first = errors[["dataset", "model"]].iloc[0]
 
@@ -481,19 +482,20 @@ kinds["right_sign"] = (
     .astype(float)
     .where(kinds["effect"] != 0)
 )
-signs = kinds.groupby(by, sort=False)["right_sign"].mean()
+bounds = ["right_sign", "low", "high"]
+signs = intervals(kinds, by, "right_sign").rename(columns={"estimate": bounds[0]})
 by_kind = (
     kinds.pivot_table(index=by, columns="kind", values="cosine", sort=False)[
         ["original", "reverse", "edits"]
     ]
-    .join(signs)
+    .join(signs.set_index(by)[bounds])
     .reset_index()
 )
 by_kind = stage.table("by_kind", by_kind)
 in_words(
     of_first(by_kind),
-    {"explainer": "explainer", "right_sign": "right sign", "original": "to an edit"}
-    | {"reverse": "back", "edits": "between edits"},
+    {"explainer": "explainer", "right_sign": "right sign", "low": "from", "high": "to"}
+    | {"original": "to an edit", "reverse": "back", "edits": "between edits"},
 )
 
 # %% [markdown]
@@ -558,6 +560,16 @@ directions = (
 )
 saved = stage.table("by_direction", directions)
 print(f"{len(saved)} means of an explainer, an aspect and a direction")
+two = scored.set_index(["dataset", "model", "seed", *sides[1:]])
+two = {name: two[two["explainer"] == name] for name in ("Approx", "Zero")}
+ahead = two["Approx"].assign(nothing=two["Zero"]["L2"]).reset_index()
+ahead["less"] = ahead["L2"] - ahead["nothing"]
+places = ["dataset", "model", *concept_effects.DIRECTION]
+against = intervals(ahead, places, "less").rename(columns={"estimate": "difference"})
+_ = stage.table(
+    "approx_by_direction",
+    against[[*places, "difference", "low", "high", "n"]],
+)
 
 # %% [markdown]
 # ### Does the order hold?

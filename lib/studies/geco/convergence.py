@@ -24,7 +24,8 @@ SAMPLING = ("LIME", "Kernel SHAP")
 PER_ROW = [*KEY, "sentence_idx", "target", "samples", "error", "is_exact", "is_reached"]
 PER_ROW += ["MA_usual", "MA", "difference", "rank"]
 SUMMARY = ["dataset", "scheme", "method", "n_sentences", "n_seeds", "samples", "most_samples"]
-SUMMARY += ["exact", "reached", "MA_usual", "MA", "difference", "low", "high", "half_width", "rank"]
+SUMMARY += ["exact", "reached", "MA_usual", "low_usual", "high_usual", "MA", "low_MA", "high_MA"]
+SUMMARY += ["difference", "low", "high", "half_width", "rank"]
 _MODEL = ["dataset", "scheme", "seed"]
 
 
@@ -127,7 +128,7 @@ def beside_usual(
 
 
 def summarise_converged(per_row: pd.DataFrame, **how: Any) -> pd.DataFrame:
-    """A line per data set, scheme and method; the interval is that of the difference.
+    """A line per data set, scheme and method; `low` and `high` are those of the difference.
 
     Args:
         per_row: from `beside_usual`.
@@ -135,14 +136,14 @@ def summarise_converged(per_row: pd.DataFrame, **how: Any) -> pd.DataFrame:
 
     Returns:
         The columns `SUMMARY`: samples (median) and most_samples of a row, exact and reached (shares
-        of the rows), means of MA_usual, MA and rank, the difference with its interval.
+        of the rows), MA_usual, MA and the difference with their intervals, the mean of rank.
     """
     lines = []
     for key, part in per_row.groupby(SUMMARY[:3], sort=False):
         found = estimate(part, "difference", **how)
         samples = part["samples"].median(), part["samples"].max()
         shares = part["is_exact"].mean(), part["is_reached"].mean()
-        masses = part["MA_usual"].mean(), part["MA"].mean()
+        masses = [bound for name in ("MA_usual", "MA") for bound in estimate(part, name, **how)[:3]]
         interval = found.estimate, found.low, found.high, (found.high - found.low) / 2
         counts = found.n_sentences, found.n_seeds
         lines.append((*key, *counts, *samples, *shares, *masses, *interval, part["rank"].mean()))

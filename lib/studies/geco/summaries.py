@@ -23,6 +23,8 @@ RULE, BAG = "First pronoun rule", "Bag of words"  # what needs no encoder, and n
 _MODEL = GROUP[:2]
 _COUNTS = ("n", "n_sentences", "n_seeds")
 _FORM = ["standard_error", "df"]  # of an estimate, and left out of tables
+# measures with an interval beside mass accuracy, and what its two columns end in
+_WITH_INTERVAL = {"MA_chance_normalised": "normalised", "recall": "recall", "roc_auc": "roc_auc"}
 # where ROC curves are read off, so that those of several seeds can be averaged
 _FALSE_ALARMS = np.linspace(0, 1, 21)
 
@@ -78,8 +80,9 @@ def summarise_accuracy(judged: pd.DataFrame, **how: Any) -> pd.DataFrame:
 
 
 def summarise_mass(scored: pd.DataFrame, groups: pd.DataFrame, **how: Any) -> pd.DataFrame:
-    """Mass accuracy on both scales with intervals, the share, and the means of the other
-    measures, for every group.
+    """Mass accuracy on both scales, recall and the area under the ROC curve with intervals, the
+    share, and the means of the other measures, for every group. Every mean is one over rows, then
+    over seeds.
 
     Args:
         scored: from `lib.metrics.score_explanations`.
@@ -87,15 +90,17 @@ def summarise_mass(scored: pd.DataFrame, groups: pd.DataFrame, **how: Any) -> pd
 
     Returns:
         dataset, scheme, method, MA, low, high, n, n_sentences, n_seeds, MA_chance_normalised,
-        low_normalised, high_normalised, share, and the other measures.
+        low_normalised, high_normalised, recall, low_recall, high_recall, roc_auc, low_roc_auc,
+        high_roc_auc, share, and the other measures.
     """
-    mass, above = (
-        estimates(scored, GROUP, name, **how).rename(columns={"estimate": name})
-        for name in ("MA", "MA_chance_normalised")
-    )
-    above = above[[*GROUP, "MA_chance_normalised", "low", "high"]]
-    table = mass.drop(columns=_FORM).merge(above, on=GROUP, suffixes=("", "_normalised"))
-    means = scored.groupby(GROUP)[["share", *list(METRICS)[1:]]].mean()
+    table = estimates(scored, GROUP, "MA", **how).rename(columns={"estimate": "MA"})
+    table = table.drop(columns=_FORM)
+    for name, ending in _WITH_INTERVAL.items():
+        bounds = {bound: f"{bound}_{ending}" for bound in ("low", "high")}
+        found = estimates(scored, GROUP, name, **how).rename(columns={"estimate": name, **bounds})
+        table = table.merge(found[[*GROUP, name, *bounds.values()]], on=GROUP)
+    rest = ["share", *(name for name in METRICS if name not in table)]
+    means = scored.groupby([*GROUP, "seed"])[rest].mean().groupby(GROUP).mean()
     return in_groups(groups[GROUP], table.join(means, on=GROUP))
 
 

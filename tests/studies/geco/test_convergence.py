@@ -106,7 +106,7 @@ def test_a_line_for_each_model_and_method() -> None:
         ROWS,
         0.01,
     )
-    per_row["difference"] = [0.4, 0.5, 0.6]
+    per_row[["difference", "MA_usual", "MA"]] = [[0.4, 0.2, 0.6], [0.5, 0.3, 0.8], [0.6, 0.3, 0.9]]
     table = summarise_converged(per_row, n_bootstrap=200, seed=1)
     assert list(table) == SUMMARY and len(table) == 1
     line = table.iloc[0]
@@ -116,6 +116,9 @@ def test_a_line_for_each_model_and_method() -> None:
     assert (line["exact"], line["reached"]) == pytest.approx((2 / 3, 2 / 3))
     assert line["half_width"] == pytest.approx((line["high"] - line["low"]) / 2)
     assert line["difference"] == pytest.approx(0.5) and line["low"] < 0.5 < line["high"]
+    for name, ending in (("MA_usual", "usual"), ("MA", "MA")):
+        assert line[name] == pytest.approx(per_row[name].mean())
+        assert line[f"low_{ending}"] < line[name] < line[f"high_{ending}"]
     assert summarise_converged(pd.DataFrame(columns=PER_ROW)).columns.tolist() == SUMMARY
 
 

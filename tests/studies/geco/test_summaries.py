@@ -89,10 +89,18 @@ def test_mass_accuracy_has_a_line_for_every_group_in_their_order():
     line = by_key.loc[("C", "LIME")]
     assert line["MA"] == pytest.approx(0.6, abs=0.01) and line["low"] < line["MA"] < line["high"]
     assert (line["n"], line["n_sentences"], line["n_seeds"]) == (240, 40, 2)
-    assert (
-        line["MA_chance_normalised"] == pytest.approx((line["MA"] - 0.2) / 0.8)
-        and line["recall"] == 0.5
-    )
+    assert line["MA_chance_normalised"] == pytest.approx((line["MA"] - 0.2) / 0.8)
+    assert line["low_recall"] == line["recall"] == line["high_recall"] == 0.5
+
+
+def test_every_measure_is_a_mean_over_rows_and_then_over_seeds():
+    """Rows that count differ from seed to seed: a seed of few rows weighs as much as the others."""
+    rows = scored().query("scheme == 'C' and method == 'LIME'")
+    values = rows.assign(recall=rows["seed"], roc_auc=rows["seed"], share=rows["seed"])
+    few = values[(values["seed"] == 0) | (values["sentence_idx"] < 10)]
+    line = summarise_mass(few, GROUPS, **HOW).set_index(["scheme", "method"]).loc[("C", "LIME")]
+    assert (line["recall"], line["roc_auc"], line["share"]) == (0.5, 0.5, 0.5)
+    assert line["low_recall"] < 0.5 < line["high_recall"]
 
 
 def test_relative_mass_accuracy_has_medians_undefined_rows_and_floors():

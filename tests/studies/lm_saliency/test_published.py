@@ -1,5 +1,5 @@
-"""Models whose weights are gone are whole: what was explained has its probe, and controls the probes
-that they stand beside. A unit that was forgotten would be found when its model is trained again.
+"""Models whose weights are gone are whole: what was explained has its probe, and so has a control.
+Else a unit that was forgotten would be found when its model is trained again.
 """
 
 from __future__ import annotations

@@ -444,8 +444,9 @@ sized = answers.assign(**answers[numbers].mul(answers["scale"], axis=0))
 scored["L2_scaled"] = concept_effects.score_estimates(sized, predictions)["L2"]
 by = ["dataset", "model", "explainer"]
 scaled = intervals(scored.dropna(subset="L2_scaled"), by, "L2_scaled")
-per_run = answers.groupby([*by, "seed"], sort=False)["scale"].mean().groupby(by, sort=False)
-sizes = per_run.agg(scale="mean", scale_lowest="min", scale_highest="max")
+per_run = answers.groupby([*by, "seed"], sort=False)["scale"].mean()
+sizes = per_run.groupby(by, sort=False).agg(["mean", "min", "max"])
+sizes.columns = ["scale", "scale_lowest", "scale_highest"]
 scaled = scaled.rename(columns={"estimate": "L2_scaled"}).join(sizes, on=by)
 plain = errors[errors["metric"] == "L2"].set_index(by)["error"].rename("L2")
 scaled = stage.table(
@@ -482,13 +483,13 @@ kinds["right_sign"] = (
     .astype(float)
     .where(kinds["effect"] != 0)
 )
-bounds = ["right_sign", "low", "high"]
-signs = intervals(kinds, by, "right_sign").rename(columns={"estimate": bounds[0]})
+found = ["estimate", "low", "high"]
+signs = intervals(kinds, by, "right_sign").set_index(by)[found]
 by_kind = (
     kinds.pivot_table(index=by, columns="kind", values="cosine", sort=False)[
         ["original", "reverse", "edits"]
     ]
-    .join(signs.set_index(by)[bounds])
+    .join(signs.rename(columns={"estimate": "right_sign"}))
     .reset_index()
 )
 by_kind = stage.table("by_kind", by_kind)
@@ -560,16 +561,10 @@ directions = (
 )
 saved = stage.table("by_direction", directions)
 print(f"{len(saved)} means of an explainer, an aspect and a direction")
-two = scored.set_index(["dataset", "model", "seed", *sides[1:]])
-two = {name: two[two["explainer"] == name] for name in ("Approx", "Zero")}
-ahead = two["Approx"].assign(nothing=two["Zero"]["L2"]).reset_index()
-ahead["less"] = ahead["L2"] - ahead["nothing"]
 places = ["dataset", "model", *concept_effects.DIRECTION]
-against = intervals(ahead, places, "less").rename(columns={"estimate": "difference"})
-_ = stage.table(
-    "approx_by_direction",
-    against[[*places, "difference", "low", "high", "n"]],
-)
+errs_more = concept_effects.error_minus(scored, "Approx", "Zero")
+against = intervals(errs_more, places, "difference")[[*places, *found[:3], "n"]]
+_ = stage.table("approx_by_direction", against.rename(columns={found[0]: "difference"}))
 
 # %% [markdown]
 # ### Does the order hold?

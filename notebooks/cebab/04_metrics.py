@@ -450,8 +450,7 @@ sizes.columns = ["scale", "scale_lowest", "scale_highest"]
 scaled = scaled.rename(columns={"estimate": "L2_scaled"}).join(sizes, on=by)
 plain = errors[errors["metric"] == "L2"].set_index(by)["error"].rename("L2")
 scaled = stage.table(
-    "scaled",
-    scaled.join(plain, on=by)[[*by, *sizes, "L2", "L2_scaled", "low", "high"]],
+    "scaled", scaled.join(plain, on=by)[[*by, *sizes, "L2", "L2_scaled", "low", "high"]]
 )
 first = errors[["dataset", "model"]].iloc[0]
 

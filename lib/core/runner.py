@@ -111,7 +111,8 @@ def plan_jobs(
             f"{file}: scale is {values['scale']!r}, not the file's own name; write {scale}"
         )
     values |= check_params(parameters or {}, declared, "the command line", ranges)
-    check_together(declared | values, ranges, str(file))
+    source = f"{file} and the command line" if parameters else str(file)
+    check_together(declared | values, ranges, source)
     jobs = []
     for notebook in notebooks:
         defaults = notebook_parameters(notebook)

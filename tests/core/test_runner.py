@@ -17,9 +17,10 @@ import pandas as pd
 import pytest
 
 from lib.core import runner
+from lib.core.errors import TouchstoneError
 from lib.core.files import save_json, sha256_of
 from lib.core.paths import ROOT
-from lib.core.runner import main
+from lib.core.runner import main, plan_jobs
 
 pytestmark = pytest.mark.slow
 
@@ -370,6 +371,14 @@ def test_a_wrong_command_is_refused_with_the_nearest_name(
 ) -> None:
     assert main([*arguments.split(), "--root", str(study)]) == 1
     assert says in capsys.readouterr().err
+
+
+def test_what_does_not_fit_the_file_is_not_laid_at_its_door_alone() -> None:
+    """The file is right: only together with a parameter of the command line it is not."""
+    with pytest.raises(
+        TouchstoneError, match=r"small\.yaml and the command line: trainings has no"
+    ):
+        plan_jobs("lm_saliency", "small", parameters={"trainings": {"LSTM": 2}})
 
 
 def test_a_failing_notebook_is_kept_with_its_log_and_costs_nothing_else(

@@ -56,6 +56,7 @@ _ALLOWED: dict[type, tuple[type, ...]] = {
     float: (float, np.floating, type(None)),
 }
 KEY = ["dataset", "scheme", "seed", "method", "row_id"]
+LARGEST = 1e150  # of a score's size: the square of a larger one is no number
 DEFAULTS: dict[str, Any] = {  # what a file made elsewhere has where it lacks the column
     "study": "own",
     "scheme": "own",
@@ -220,12 +221,16 @@ def _value_fault(name: str, mine: Sequence[int], theirs: Sequence[int], i: int) 
 
 
 def are_finite(scores: Sequence[float]) -> bool:
-    """Whether scores are a plain list of finite real numbers."""
+    """Whether scores are a plain list of real numbers that are finite, and so are their squares:
+    of larger ones neither sum nor share would be known.
+    """
     try:
         values = np.asarray(list(scores))
     except (ValueError, TypeError, RuntimeError):  # uneven lists inside, no list, a graph
         return False
-    return values.ndim == 1 and values.dtype.kind in "iuf" and bool(np.isfinite(values).all())
+    if values.ndim != 1 or values.dtype.kind not in "iuf":
+        return False
+    return bool((np.abs(values.astype(float)) < LARGEST).all())  # NaN is not smaller
 
 
 def validated(frame: pd.DataFrame, source: str) -> pd.DataFrame:
@@ -274,7 +279,10 @@ def _fault(row: dict[str, Any]) -> str:
         n_scores, n_words = len(row["scores"]), len(row["words"])
         return f"there are {n_scores} scores for {n_words} words; give one score per word"
     if not are_finite(row["scores"]):
-        return "a score is not a finite number; leave the row out or repair the method"
+        return (
+            f"a score is not a finite number below {LARGEST}; leave the row out or repair the "
+            "method"
+        )
     return _settings_fault(row["settings"])
 
 

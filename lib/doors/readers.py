@@ -15,7 +15,7 @@ from typing import Any
 
 import pandas as pd
 
-from ..attribution.table import DEFAULTS, are_finite, in_format, rows_explained, validated
+from ..attribution.table import DEFAULTS, LARGEST, are_finite, in_format, rows_explained, validated
 from ..core.errors import TouchstoneError, did_you_mean
 
 _NEEDED = ("row_id", "sentence", "sentence_idx", "target")
@@ -64,8 +64,8 @@ def from_words(
     for row_id, of_row in zip(explained["row_id"], lists, strict=True):
         if not are_finite(of_row):
             raise TouchstoneError(
-                f"{method}: the scores of row {row_id} are no list of finite numbers; give one "
-                "number a word, without padding"
+                f"{method}: the scores of row {row_id} are no list of finite numbers (below "
+                f"{LARGEST}); give one number a word, without padding"
             )
     explained = explained.assign(dataset=_datasets(explained, dataset))
     gaps = [None] * len(explained) if delta is None else list(delta)

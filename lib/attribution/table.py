@@ -56,7 +56,7 @@ _ALLOWED: dict[type, tuple[type, ...]] = {
     float: (float, np.floating, type(None)),
 }
 KEY = ["dataset", "scheme", "seed", "method", "row_id"]
-LARGEST = 1e150  # of a score's size: the square of a larger one is no number
+LARGEST = 1e150  # sizes of scores are below it, so that squares and sums over a text stay finite
 DEFAULTS: dict[str, Any] = {  # what a file made elsewhere has where it lacks the column
     "study": "own",
     "scheme": "own",
@@ -221,9 +221,7 @@ def _value_fault(name: str, mine: Sequence[int], theirs: Sequence[int], i: int) 
 
 
 def are_finite(scores: Sequence[float]) -> bool:
-    """Whether scores are a plain list of real numbers that are finite, and so are their squares:
-    of larger ones neither sum nor share would be known.
-    """
+    """Whether scores are a plain list of real numbers, each of a size below `LARGEST`."""
     try:
         values = np.asarray(list(scores))
     except (ValueError, TypeError, RuntimeError):  # uneven lists inside, no list, a graph
@@ -280,8 +278,8 @@ def _fault(row: dict[str, Any]) -> str:
         return f"there are {n_scores} scores for {n_words} words; give one score per word"
     if not are_finite(row["scores"]):
         return (
-            f"a score is not a finite number below {LARGEST}; leave the row out or repair the "
-            "method"
+            f"a score is not a finite number of a size below {LARGEST}; leave the row out or "
+            "repair the method"
         )
     return _settings_fault(row["settings"])
 

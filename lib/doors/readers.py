@@ -64,8 +64,8 @@ def from_words(
     for row_id, of_row in zip(explained["row_id"], lists, strict=True):
         if not are_finite(of_row):
             raise TouchstoneError(
-                f"{method}: the scores of row {row_id} are no list of finite numbers (below "
-                f"{LARGEST}); give one number a word, without padding"
+                f"{method}: the scores of row {row_id} are no list of finite numbers (of "
+                f"sizes below {LARGEST}); give one number a word, without padding"
             )
     explained = explained.assign(dataset=_datasets(explained, dataset))
     gaps = [None] * len(explained) if delta is None else list(delta)

@@ -13,6 +13,7 @@ Answer(kind='answered', scores=[2.0, 0.0], invented=['loudly'])
 """
 
 import json
+import re
 import zlib
 from collections import Counter
 from collections.abc import Sequence
@@ -127,8 +128,9 @@ def read_answers(
         where = f"{path}, line {number}"
         name, answer = _fields(parse_json(line, where, "write one JSON object a line"), where)
         if name not in known:
-            of_text = {id.partition("#")[0] for id in known}
-            if name.partition("#")[0] in of_text:
+            rows_asked = {known_name.rpartition("#")[0] for known_name in known}
+            row, _, mark = name.rpartition("#")
+            if row in rows_asked and re.fullmatch("[0-9a-f]{8}", mark):
                 raise TouchstoneError(
                     f"{where}: {name!r} was asked about another text than that of the items here; "
                     "score with the items that were asked about, or ask again"
@@ -151,7 +153,7 @@ def read_answers(
 
 def _ids(rows: pd.DataFrame) -> list[str]:
     """The name of each row: its row_id, behind its data set where there are several; then a
-    fingerprint of its text, so that no answer is scored against another one.
+    fingerprint of its text, so that no answer is scored against another text.
     """
     ids = rows["row_id"].astype(str)
     names = rows["dataset"] + "/" + ids if "dataset" in rows else ids

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from ..attribution.table import are_finite
+from ..attribution.table import LARGEST, are_finite
 from ..core.errors import TouchstoneError, did_you_mean
 from ..core.files import read_handed_in, read_yaml
 from ..metrics.agreement import rank_correlation
@@ -95,7 +95,7 @@ def read_scores(path: Path, items: pd.DataFrame) -> pd.DataFrame:
         if not are_finite(scores) or len(scores) != lengths[item]:
             raise TouchstoneError(
                 f"{path}, item {item}: {_shown(scores)}, and {lengths[item]} words; give one "
-                "finite number a word"
+                f"finite number a word, of a size below {LARGEST}"
             )
     if twice := table.loc[table["item_id"].duplicated(), "item_id"].tolist():
         raise TouchstoneError(f"{path}: item {twice[0]} stands there twice; keep one of the two")

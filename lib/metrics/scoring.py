@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ..attribution.registry import METHODS
-from ..attribution.table import are_finite, rows_explained
+from ..attribution.table import LARGEST, are_finite, rows_explained
 from ..core.errors import TouchstoneError
 from .mass_accuracy import (
     METRICS,
@@ -176,5 +176,6 @@ def _check(joined: pd.DataFrame) -> None:
             )
         if not are_finite(row.scores):
             raise TouchstoneError(
-                f"{where} holds a score that is not finite; remove the row or repair the explainer"
+                f"{where} holds a score that is not finite, or of a size of {LARGEST} or more; "
+                "remove the row or repair the explainer"
             )

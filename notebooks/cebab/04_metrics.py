@@ -434,7 +434,7 @@ _ = stage.table("figure", of_model[list(plotted)])
 # An explainer with a larger L2 error than *Zero* is worse than none. *No concept* does not know which aspect is asked about. Still, its cosine error is smaller than that of several methods.
 #
 # ### Direction and size apart
-# L2 measures direction and size together. So we multiply all estimates of an explainer by one number, the `scale`, fitted on dev. If it is below
+# L2 measures direction and size together. So in each run we multiply an explainer's estimates by one number fitted on dev; `scale` is the mean. If it is below
 # 1, smaller estimates would be nearer: they are too long, or often point elsewhere. The table is about
 # the encoder in the confounded world.
 
@@ -472,7 +472,7 @@ in_words(
 #
 # ### What the cosine is about
 # Does *No concept* know whether a change is good or bad? The table says how often a change in *stars* has the right
-# sign. It also has the cosine error from an original to its edit, from the edit back, and between two edits.
+# sign. It also has the cosine error from original to edit, back, and between edits.
 
 # %% tags=["nbval-ignore-output"]
 sides = ["dataset", "base_id", "counterfactual_id"]
@@ -503,7 +503,7 @@ in_words(
 # often than CONEXP (conditional expectation) and S-Learner. A model gives most probability to one class. Most changes
 # take some of it away. *No concept* predicts just that, whatever the change is.
 #
-# *Zero* says nothing about the sign. TCAV (concept activation vectors) uses one direction for a change and its reverse, so its sign is right about as often as a coin's.
+# *Zero* says nothing about the sign. TCAV (concept activation vectors) uses one direction for a change and its reverse, so its sign can be right in about half of the pairs.
 #
 # ### Where two editors made the same change
 # The next table is about the questions of section 3, where the human error is .14 (L2). The smallest L2 of an
@@ -548,7 +548,7 @@ names = {"metric": "macro minus micro", "mean": "mean"}
 in_words(change, names | {"min": "smallest", "max": "largest"})
 
 # %% [markdown]
-# Stage 5 draws the errors by aspect and direction.
+# Stage 5 draws errors by direction; `approx_by_direction` has where *Approx* is nearer than *Zero* (below 0).
 
 # %% tags=["nbval-ignore-output"]
 directions = (
@@ -561,14 +561,14 @@ directions = (
 saved = stage.table("by_direction", directions)
 print(f"{len(saved)} means of an explainer, an aspect and a direction")
 places = ["dataset", "model", *concept_effects.DIRECTION]
-errs_more = concept_effects.error_minus(scored, "Approx", "Zero")
-against = intervals(errs_more, places, "difference")[[*places, *found[:3], "n"]]
+minus_zero = concept_effects.error_minus(scored, "Approx", "Zero")
+against = intervals(minus_zero, places, "difference")[[*places, *found, "n"]]
 _ = stage.table("approx_by_direction", against.rename(columns={found[0]: "difference"}))
 
 # %% [markdown]
 # ### Does the order hold?
-# After which of two changes of one text does the model give more stars? For each explainer, the table has the share of
-# pairs of changes that it puts in the right order. Guessing gives .5; a tie counts as .5 (after LIBERTy, arXiv 2601.10700).
+# After which of two changes of one text does the model give more stars? The table has the share of pairs that an explainer
+# puts in the right order. Guessing gives .5; a tie counts as .5 (after LIBERTy, arXiv 2601.10700).
 
 
 # %% tags=["nbval-ignore-output"]

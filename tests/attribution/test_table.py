@@ -50,7 +50,7 @@ FAULTS = {
     ),
     "nan": (changed("scores", [float("nan")]), "line 1 .*not a finite number"),
     "infinite": (changed("scores", [float("-inf")]), "line 1 .*not a finite number"),
-    "shares would be nan": (changed("scores", [-1e308]), "line 1 .*finite number below 1e.150"),
+    "shares would be nan": (changed("scores", [-1e308]), "line 1 .*number of a size below 1e.150"),
     "scores are text": (changed("scores", ["1"]), "line 1 .*not a finite number"),
     "no list": (changed("scores", 1.0), "line 1 .*scores is 1.0, not list"),
     "words are numbers": (changed("words", [7]), "line 1 .*words must be text"),

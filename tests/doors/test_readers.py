@@ -73,7 +73,7 @@ def test_rows_of_two_data_sets_keep_their_own(tmp_path: Path) -> None:
         from_words(rows, [*SCORES, *SCORES], "mine", dataset="D_S")
 
 
-FINITE = "mine: the scores of row 1-M are no list of finite numbers (below 1e+150); give one number"
+FINITE = "mine: the scores of row 1-M are no list of finite numbers (of sizes below 1e+150); give"
 FAULTS: dict[str, tuple[dict[str, Any], str]] = {
     "one row too few": ({"scores": SCORES[:1]}, "1 lists are given for 2 rows; give one a row"),
     "no rows": ({"rows": ROWS[:0], "scores": []}, "0 lists are given for 0 rows"),

@@ -109,6 +109,14 @@ def test_an_answer_about_another_text_is_not_scored_against_this_one(tmp_path: P
     assert "line 1" in str(raised.value) and "ask again" in str(raised.value)
 
 
+@pytest.mark.parametrize("cut", ["", "#", "#1a2b"])
+def test_an_id_that_was_cut_is_not_taken_for_one_of_another_text(cut: str, tmp_path: Path) -> None:
+    name = IDS[0].rpartition("#")[0] + cut
+    lines = [{"id": name, "answer": "[]"}]
+    with pytest.raises(TouchstoneError, match=f"nobody asked '{name}'; did you mean '{IDS[0]}'"):
+        read_answers(written(tmp_path / "a.jsonl", *lines), ROWS)
+
+
 def test_what_is_no_json_and_rows_without_a_question_are_refused(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text("he\n")
     with pytest.raises(TouchstoneError, match=r"a\.jsonl, line 1 is not valid JSON"):

@@ -26,6 +26,7 @@ from jaxtyping import Float
 from scipy import stats
 from sklearn.metrics import roc_auc_score
 
+from ...attribution.table import LARGEST, are_finite
 from ...core.errors import TouchstoneError, check_choice
 from ...metrics import faithfulness
 from ...metrics.agreement import rank_correlation
@@ -155,10 +156,10 @@ def score_items(items: pd.DataFrame, explanations: pd.DataFrame) -> pd.DataFrame
     values = []
     for row, scores in zip(about.itertuples(), explanations["scores"], strict=True):
         check_choice("the truth", row.truth, TRUTHS)
-        if len(scores) != len(row.key) or not np.isfinite(np.asarray(scores, float)).all():
+        if len(scores) != len(row.key) or not are_finite(scores):
             raise TouchstoneError(
                 f"item {row.item_id} has {len(row.key)} words, and its explanation {list(scores)}; "
-                "give one finite number a word"
+                f"give one finite number a word, of a size below {LARGEST}"
             )
         values.append(TRUTHS[row.truth].score(scores, row.key))
     found = about[["item_id", "truth", "model", "training", "cluster"]].assign(

@@ -136,7 +136,8 @@ def summarise_converged(per_row: pd.DataFrame, **how: Any) -> pd.DataFrame:
 
     Returns:
         The columns `SUMMARY`: samples (median) and most_samples of a row, exact and reached (shares
-        of the rows), MA_usual, MA and the difference with their intervals, the mean of rank.
+        of the rows), MA_usual, MA and the difference with their intervals (means over rows, then
+        over seeds), rank (over rows).
     """
     lines = []
     for key, part in per_row.groupby(SUMMARY[:3], sort=False):

@@ -23,7 +23,7 @@ RULE, BAG = "First pronoun rule", "Bag of words"  # what needs no encoder, and n
 _MODEL = GROUP[:2]
 _COUNTS = ("n", "n_sentences", "n_seeds")
 _FORM = ["standard_error", "df"]  # of an estimate, and left out of tables
-# measures with an interval beside mass accuracy, and what its two columns end in
+# measures with an interval beside mass accuracy, and what the columns of its bounds end in
 _WITH_INTERVAL = {"MA_chance_normalised": "normalised", "recall": "recall", "roc_auc": "roc_auc"}
 # where ROC curves are read off, so that those of several seeds can be averaged
 _FALSE_ALARMS = np.linspace(0, 1, 21)

@@ -73,7 +73,7 @@ def test_a_killed_writer_leaves_whole_files_and_keeps_its_units(
     seconds = time.monotonic() - started
     undisturbed = tmp_path / "undisturbed" / "toy" / "small"
     draw, kills, n_before = random.Random(0), 0, []
-    while kills < N_KILLS:
+    while kills < N_KILLS or not max(n_before):  # at least one falls behind the first unit
         here = tmp_path / f"killed{len(n_before)}" / "toy" / "small"
         child = in_a_fork(here.parents[1])
         time.sleep(draw.uniform(0, seconds))
@@ -81,9 +81,10 @@ def test_a_killed_writer_leaves_whole_files_and_keeps_its_units(
         kills += os.waitpid(child, 0)[1] == signal.SIGKILL
         before = units(here)
         n_before.append(len(before))
+        seconds *= 1 if before else 1.1  # a machine may be busier than when it was undisturbed
+        assert len(n_before) < 10 * N_KILLS, "no kill falls where it should"
         assert half_written(here, undisturbed) == []
         assert os.waitpid(in_a_fork(here.parents[1]), 0)[1] == 0
         assert {name: units(here)[name] for name in before} == before, "no unit was made again"
         assert units(here).keys() == units(undisturbed).keys()
         assert left_over(here) == [] and differing(here, undisturbed, "01_make") == []
-    assert max(n_before) > 0, "some fell behind the first unit"

@@ -387,7 +387,7 @@ stage.table("whole", moved(beside, whole="passed", cut="passed_cut"))
 print(len(beside), "explanations of whole lines")
 
 # %% [markdown]
-# At `cpu` a quarter of the gender probes' examples are *she*. So some models have a second probe, on as many *she* as *he*.
+# At `cpu` a quarter of the gender probes' examples are *she*. So six models of a check have a second probe, on as many *she* as *he*.
 
 # %%
 two = items.with_lines(explained["balanced"], by_name)
@@ -522,7 +522,7 @@ by_method(consistency)
 # The two numbers of V must be equal. For the other class, all its scores are multiplied by a negative number (stage 3), in
 # both lines, so the correlation stays. Cue and attractor change order, but the test is reversed, too. So under V a line with
 # one cue and one attractor passes for both answers or for neither. The contrastive gradient, V times a positive
-# number (stage 3), passes the same lines.
+# number, passes the same lines.
 
 # %%
 single = saliency[
@@ -559,7 +559,7 @@ def group_counts(name, kind, how):
 
 
 # %% [markdown]
-# The table counts templates and compared pairs of whole sets. The method columns hold mean correlations (expected
+# It counts templates and compared pairs of whole sets. The method columns hold mean correlations (expected
 # class) over the explained pairs of all full models.
 
 # %% tags=["nbval-ignore-output"]

@@ -197,24 +197,6 @@ def mean_effects(pairs: pd.DataFrame, effects: Effects) -> pd.DataFrame:
     return groups.mean().assign(pairs=groups.size()).reset_index()
 
 
-def error_minus(
-    scored: pd.DataFrame, explainer: str, other: str, metric: str = "L2"
-) -> pd.DataFrame:
-    """An explainer's error minus another's on the same pair of the same run.
-
-    Args:
-        scored: from `score_estimates`.
-
-    Returns:
-        The rows of `explainer` that the other has, too, with `difference`.
-    """
-    same = [*_RUN, "row_id"]
-    theirs = scored.loc[scored["explainer"] == other, [*same, metric]]
-    ours = scored[scored["explainer"] == explainer]
-    both = ours.merge(theirs, on=same, suffixes=("", "_of_other"), validate="1:1")
-    return both.assign(difference=both[metric] - both[f"{metric}_of_other"])
-
-
 def macro(
     table: pd.DataFrame, by: Sequence[str], values: Sequence[str] = DISTANCES
 ) -> pd.DataFrame:

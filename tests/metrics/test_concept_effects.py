@@ -11,7 +11,6 @@ from scipy.spatial.distance import cosine as scipy_cosine
 from lib.metrics.concept_effects import (
     cosine,
     distances,
-    error_minus,
     fitted_scale,
     icace,
     in_stars,
@@ -67,15 +66,6 @@ def test_mean_effects_are_antisymmetric_and_in_stars() -> None:
     )
     assert table.loc[("Negative", "Positive"), ["e_1", "e_2", "e_3"]].tolist() == [-0.5, -0.5, 1.0]
     assert in_stars(np.array([[-0.5, -0.5, 1.0]])).tolist() == [1.5]
-
-
-def test_errors_are_subtracted_on_the_same_pair_of_the_same_run() -> None:
-    rows = [("x", 0, "a>b", 0.5), ("x", 1, "a>b", 0.75), ("x", 0, "a>c", 1.0)]
-    rows += [("zero", 1, "a>b", 0.25), ("zero", 0, "a>b", 1.0)]  # in another order, and one less
-    scored = pd.DataFrame(rows, columns=["explainer", "seed", "row_id", "L2"])
-    found = error_minus(scored.assign(dataset="d", model="m"), "x", "zero")
-    assert found[["seed", "difference"]].values.tolist() == [[0, -0.5], [1, 0.5]]
-    assert set(found["explainer"]) == {"x"}
 
 
 def test_macro_counts_aspects_alike() -> None:

@@ -4,8 +4,9 @@
     python tools/reference.py geco cpu "what changed"   # the run is added to material/runs.csv
 
 At scale small what `touchstone start` needs is packed, too.
-CSV, JSON and PNG of every stage are taken; rows of a corpus, downloaded texts, weights, Parquet and
-anything volatile stay where they are.
+CSV, JSON and PNG of every stage are taken, no PNG of a variant of cpu (cpu_2way), whose figures no
+page shows; rows of a corpus, downloaded texts, weights, Parquet and anything volatile stay where
+they are.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from lib.core import handover
 from lib.core.notebooks import find_notebooks
 from lib.core.paths import ROOT, outputs_root
 
-KINDS = {".csv", ".json", ".png"}
+KINDS = {".csv", ".json"}
+PICTURES = {".png"}
 VOLATILE = {"run.json"}
 TEXTS = {"asked.csv"}  # whole texts: ours at scale small, downloaded ones at others
 MOST_BYTES = 500_000
@@ -29,8 +31,9 @@ MOST_BYTES = 500_000
 
 def wanted(folder: Path) -> dict[str, Path]:
     """Files to vouch for, by their path below the folder."""
+    kinds = KINDS if folder.name.startswith("cpu_") else KINDS | PICTURES
     files = [
-        path for path in folder.rglob("*") if path.suffix in KINDS and path.name not in VOLATILE
+        path for path in folder.rglob("*") if path.suffix in kinds and path.name not in VOLATILE
     ]
     if folder.name != handover.SCALE:
         files = [path for path in files if path.name not in TEXTS]

@@ -59,7 +59,7 @@
 # | in | out (in this stage's output folder) |
 # |---|---|
 # | `sets`, `whole` (1), `probes`, `knowledge`, `sweep` (2), `lines`, `whole`, `balanced`, `pairs`, `agreement`, `shown` (3) | `plausibility`, `input_consistency`, `model_consistency` (`.csv`): one row per set, model and method, with intervals |
-# | `material/paper_numbers.csv`, `material/claims.yaml` | `answers`, `floors`, `whole`, `two_probes`, `pronouns`, `groupings`, `sweep`, `controls`, `astray`, `examples`, `comparisons`, `integrity`, `contrasts`, `claims` (`.csv`), one figure |
+# | `material/paper_numbers.csv`, `material/claims.yaml` | `answers`, `floors`, `whole`, `two_probes`, `intervals`, `pronouns`, `groupings`, `sweep`, `controls`, `astray`, `examples`, `comparisons`, `integrity`, `contrasts`, `claims` (`.csv`), one figure |
 
 # %%
 import lib.same_numbers  # first: the same instructions on every processor
@@ -355,7 +355,7 @@ human = naming.columns("dataset", "scheme", *naming.METHODS, "random", "nearest"
 show_table(shown.round(3), human)
 
 # %% [markdown] tags=["slide"]
-# *Reading it.* For the one model that has learnt its set, all three methods pass far more lines than either rule.
+# *Reading it.* For the one model that has learnt its set, all methods pass far more lines than either rule.
 #
 # **Two checks at `cpu`.** Lines that stage 1 cut (most of OntoGUM) are explained whole, too.
 
@@ -368,7 +368,7 @@ of_whole = items.with_lines(explained["whole"], by_name)
 
 def moved(beside, **means):
     """Means, and the difference with its interval: a row a set, model and method."""
-    beside = with_ids(beside.assign(changed=beside["difference"].abs()))
+    beside = with_ids(beside)
     left = beside.dropna(subset=["difference"])  # a cut takes all of some lines
     found = stats.estimates(
         left, keys, "difference", n_bootstrap=n_bootstrap, alpha=alpha, seed=seed
@@ -387,14 +387,43 @@ stage.table("whole", moved(beside, whole="passed", cut="passed_cut"))
 print(len(beside), "explanations of whole lines")
 
 # %% [markdown]
-# At `cpu` a quarter of the gender probes' examples are *she*. So six models of a check have a second probe, on as many *she* as *he*.
+# At `cpu` a quarter of the gender probes' examples are *she*. So a check has a second probe, with half.
 
 # %%
 two = items.with_lines(explained["balanced"], by_name)
 second = items.beside_unbalanced(two[two["method"] != items.SHUFFLED])
+both = items.with_all_models(second, [*naming.METHODS])
 more = ["passed_unbalanced", "she", "she_unbalanced"]
-stage.table("two_probes", moved(second, passed="passed", **dict(zip(more, more))))
+stage.table("two_probes", moved(both, passed="passed", **dict(zip(more, more))))
 print(len(second), "explanations of the second probe")
+
+# %% [markdown]
+# Intervals for shares of other tables:
+
+# %%
+right = {
+    f"right_{tag}": answers["is_expected"].where(answers["tag"] == tag)
+    for tag in (0, 1)
+}
+passed_both = passes.assign(both_answers=passes["passed"] & passes["passed_other"])
+of_what = [
+    (answers.assign(**right), of_model, ["says_1", *right, "random", "nearest"]),
+    (passed_both, keys, ["both_answers"]),
+    (with_ids(both), keys, ["she", "she_unbalanced", "changed"]),
+]
+found = pd.concat(
+    stats.estimates_of(
+        frame[frame["size"].isin(both_sizes)],
+        *what,
+        n_bootstrap=n_bootstrap,
+        alpha=alpha,
+        seed=seed,
+    )
+    for frame, *what in of_what
+)
+named = [*keys, "measure", "estimate", "low", "high"]
+found = stage.table("intervals", found[named].dropna(subset="estimate"))
+print(len(found), "intervals")
 
 # %% [markdown]
 # **Which pronoun is expected?** In Winobias the paper chooses the female one. With the male one, cues and attractors

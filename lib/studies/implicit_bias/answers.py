@@ -227,7 +227,8 @@ class Answers:
         return found
 
     def occupations(self, books: Sequence[str] = ()) -> pd.DataFrame:
-        """How often each occupation of `transfer` stands in what the base models read.
+        """How often each occupation of `transfer` stands in what the base models read, also those
+        that an arm was trained on, whose sentences are not asked.
 
         Args:
             books: models of `touchstone pretrain`; a column for the books of each.
@@ -238,8 +239,7 @@ class Answers:
         """
         text = load_parquet(self._stage.input("01_data_generation", "text.parquet"))
         text = text[text["part"] == "train"]
-        is_transfer = self.asked["part"] == "winogender"
-        nouns = sorted(self.asked.loc[is_transfer, "antecedent"].unique())
+        nouns = sorted(winogender(self._stage, set())["antecedent"].unique())
         found = {"occupation": nouns}
         for source, part in text.groupby("source", sort=False):
             found[source] = count_words(part["words"], nouns)

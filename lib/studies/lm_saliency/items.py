@@ -162,14 +162,15 @@ def beside_cut(whole: pd.DataFrame, cut: pd.DataFrame) -> pd.DataFrame:
 
     Returns:
         The rows of `whole`, under the name of the set that was cut, with passed_cut and difference
-        (passed minus passed_cut); NaN where nothing is left of a line.
+        (passed minus passed_cut) and changed (its size); NaN where nothing is left of a line.
     """
     by = [*_MODEL, "method", "line"]
     whole = whole.assign(dataset=whole["dataset"].str.removesuffix(WHOLE))
     of_cut = cut[[*by, "passed"]].rename(columns={"passed": "passed_cut"})
     both = whole.merge(of_cut, on=by, how="left", validate="one_to_one")
     both["passed_cut"] = both["passed_cut"].astype(float)
-    return both.assign(difference=both["passed"] - both["passed_cut"])
+    difference = both["passed"] - both["passed_cut"]
+    return both.assign(difference=difference, changed=difference.abs())
 
 
 def beside_unbalanced(table: pd.DataFrame) -> pd.DataFrame:
@@ -182,7 +183,7 @@ def beside_unbalanced(table: pd.DataFrame) -> pd.DataFrame:
     Returns:
         The rows of that probe, under the name of the set, with she (whether it says *she*), and of
         the probe from the examples as they are she_unbalanced and passed_unbalanced; difference
-        (passed minus passed_unbalanced).
+        (passed minus passed_unbalanced) and changed (its size).
     """
     by = [*_MODEL, "method", "line"]
     table = table.assign(she=table["probability"] > 0.5)
@@ -191,7 +192,20 @@ def beside_unbalanced(table: pd.DataFrame) -> pd.DataFrame:
     before = table.loc[~is_even, [*by, "passed", "she"]]
     both = even.merge(before, on=by, suffixes=("", "_unbalanced"), validate="one_to_one")
     difference = both["passed"].astype(float) - both["passed_unbalanced"].astype(float)
-    return both.assign(difference=difference)
+    return both.assign(difference=difference, changed=difference.abs())
+
+
+def with_all_models(table: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
+    """The rows of a table, and those of some methods once more under the architecture "all", where
+    each model counts as a training: a mean over these is one over models.
+
+    >>> table = pd.DataFrame({"architecture": ["LSTM", "QRNN"], "training": 9, "method": "V"})
+    >>> with_all_models(table, ["V"])[["architecture", "training"]].values.tolist()
+    [['LSTM', 9], ['QRNN', 9], ['all', 0], ['all', 1]]
+    """
+    model = table.groupby(["architecture", "training"], sort=False).ngroup()
+    every = table.assign(architecture="all", training=model)
+    return pd.concat([table, every[every["method"].isin(methods)]], ignore_index=True)
 
 
 def with_lines(table: pd.DataFrame, sets: Mapping[str, pd.DataFrame]) -> pd.DataFrame:

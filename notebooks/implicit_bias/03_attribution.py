@@ -70,6 +70,7 @@ from lib.language.lexicon import MASK
 from lib.metrics.masked_pronoun import bias_score, gender_probabilities
 from lib.models.masked_gender import GenderAtMask
 from lib.plots import FORM_NAMES, method_label, plot_words
+from lib.stats import estimates
 from lib.studies.implicit_bias import asked as questions
 from lib.studies.implicit_bias.answers import Answers
 from lib.studies.implicit_bias.figures import plot_drivers
@@ -337,17 +338,21 @@ at_mask = scores[is_path & (scores["role"] == "mask")]
 assert (at_mask["score"].abs() < 1e-6).all()
 
 # %% [markdown]
-# *Even share* is what the noun would get if all words counted the same.
+# *Even share* is what the noun would get if all words counted the same. The interval is over nouns, in one model.
 
 # %% tags=["nbval-ignore-output", "slide"]
 part = scores[scores["role"] != "mask"]
 sizes = part.groupby(["method", "row_id"])["word"].size()
 share = part[part["role"] == "antecedent"].groupby(["method", "row_id"])["share"].sum()
-roles = pd.DataFrame({"share": share, "even": 1 / sizes}).dropna()
-roles = roles.groupby("method").mean().reset_index()
+roles = pd.DataFrame({"share": share, "even": 1 / sizes}).dropna().reset_index()
+roles["sentence_idx"] = by_id.loc[roles["row_id"], "antecedent"].to_numpy()
+of_noun = estimates(roles.assign(seed=0), ["method"], "share")
+roles = roles.groupby("method")[["share", "even"]].mean().reset_index()
+roles = roles.merge(of_noun[["method", "low", "high"]], on="method")
 in_words(
     stage.table("by_role", roles).replace(method_names),
-    {"method": "method", "share": "share of the noun", "even": "even share"},
+    {"method": "method", "share": "share of the noun", "low": "from"}
+    | {"high": "to", "even": "even share"},
 )
 
 # %% [markdown] tags=["slide"]

@@ -56,7 +56,7 @@
 # |---|---|
 # | `scores.parquet`, `histogram`, `distribution`, `intervals`, `slots` | bias scores, and their summary |
 # | `sensitivity`, `conventions` | the mean under other interpretations of the rules |
-# | `shown`, `arms`, `changes`, `power`, `power_gated`, `price` | the arms, their differences and costs |
+# | `shown`, `arms`, `changes`, `power`, `power_gated`, `power_without_person`, `price` | the arms, their differences and costs |
 # | `weat`, `phrases`, `phrase_weat`, `correlations` | association tests |
 # | `contrasts`, `claims` | the verdicts on the claims |
 
@@ -486,13 +486,13 @@ PAIRS = [
 measured_on = [p for p in ("held out", "winogender") if p in set(full["part"])]
 
 
-def differences(of):
+def differences(of, parts=measured_on):
     """All comparisons, for the runs in a table."""
     return pd.DataFrame(
         [
             difference(quantity, part, *pair, of)
             for quantity in ("distance", "spread")
-            for part in measured_on or ["held out"]
+            for part in parts or ["held out"]
             for pair in PAIRS
         ]
     )
@@ -513,7 +513,7 @@ _ = stage.table("power", power)
 _ = stage.table("power_gated", differences(gated))
 
 # %% [markdown]
-# Every run passed here, so these are the numbers of the figure. The means of each arm:
+# Every run passed here, so the numbers are the same. The means of each arm:
 
 # %% tags=["nbval-ignore-output"]
 is_other = (full["part"] == "held out") & (full["antecedent"] != "person")
@@ -547,7 +547,14 @@ in_words(
 )
 
 # %% [markdown]
-# In the captions of scale `cpu`, *person* is the most frequent noun, so one row of each mean leaves it out. Next we split the change from *base* to *augmented* into three
+# In the captions of scale `cpu`, *person* is the most frequent noun, so one row of each mean leaves it out. The same for differences:
+
+# %%
+without = differences(measured, ["held out, not person"])
+_ = stage.table("power_without_person", without)
+
+# %% [markdown]
+# Next we split the change from *base* to *augmented* into three
 # steps: to *placebo* (more fine-tuning), on to *even placebo* (the even share of pronouns), and on to *augmented* (the swap).
 
 # %% tags=["nbval-ignore-output"]

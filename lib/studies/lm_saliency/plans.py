@@ -72,7 +72,8 @@ class Plan:
         source: of a published model, its hub id or folder, and the commit.
         is_check: whether it is explained for gender alone, by two probes: one that learns from as
             many *she* as *he*, and one from the examples as they are. Stage 04's table `two_probes`
-            has it, and `controls` its probes; no other result rests on it.
+            has it (and `intervals`, some of its shares), and `controls` its probes; no other result
+            rests on it.
     """
 
     architecture: str

@@ -387,7 +387,7 @@ stage.table("whole", moved(beside, whole="passed", cut="passed_cut"))
 print(len(beside), "explanations of whole lines")
 
 # %% [markdown]
-# At `cpu` a quarter of the gender probes' examples are *she*. So a check has a second probe, with half.
+# At `cpu` a quarter of the gender probes' examples are *she*. So a check has a second probe, half *she*.
 
 # %%
 two = items.with_lines(explained["balanced"], by_name)

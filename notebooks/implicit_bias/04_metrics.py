@@ -547,7 +547,7 @@ in_words(
 )
 
 # %% [markdown]
-# In the captions of scale `cpu`, *person* is the most frequent noun, so one row of each mean leaves it out. The same for differences:
+# In the captions of scale `cpu`, *person* is the most frequent noun, so one row of each mean leaves it out. We save such differences:
 
 # %%
 without = differences(measured, ["held out, not person"])
